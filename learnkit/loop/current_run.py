@@ -22,9 +22,9 @@ from .signals import uninterrupted
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17008
 class Progress:
     "The progress of a run: its counters of epochs, batches and optimizer steps"
-    epoch:int = 0                # number of the present epoch, from 0
+    epoch:int = 0                # number of the current epoch, from 0
     n_epoch:int = 1              # number of epochs, including those that `start_epoch` skips
-    iter:int|None = None         # number of the present batch in its phase, from 0; None: no batch yet
+    iter:int|None = None         # number of the current batch in its phase, from 0; None: no batch yet
     n_iter:int|None = None       # number of batches in the phase; None: unknown
     pct_train:float = 0.         # fraction of the fit that is done, from 0 to 1
     train_iter:int = 0           # number of training batches done
@@ -33,7 +33,7 @@ class Progress:
     paused:Any = None            # the paused run, to be resumed: see `Pausable`; None: no run is paused
 
 class BatchState:
-    "The present batch, its prediction and its loss; each attribute exists once the loop has set it"
+    "The current batch, its predictions and its loss; each attribute exists once the loop has set it"
     batch:Any                    # as the loader gave it
     xb:tuple                     # the inputs
     yb:tuple                     # the targets
@@ -50,7 +50,7 @@ class Run(Progress, BatchState):
     logger:Any = print               # function that prints: called with each row of the table
     create_mbar:bool = True          # show a bar over the epochs?
     loss_func:Any = None             # the loss function
-    batches:Any = None               # the `BatchStream` of the present phase
+    batches:Any = None               # the `BatchStream` of the current phase
     outer = None                     # the run that this run is nested in; None: it is not nested
     layers = {}                      # attribute -> (assigned value, its `Layer`s); never changed in place
     keeps_batch = False              # does the Learner keep the batch after a fit?
@@ -63,7 +63,7 @@ class Run(Progress, BatchState):
     def begin(self,
         mode:str # mode of the nested run
     ) -> 'Run':
-        "Return the state of a run nested in this one, initially a copy; an outermost run has no `stop_reason` yet"
+        "Return the state of a new run nested in this one: a copy, but without the `stop_reason` of an earlier fit"
         run = Run()
         vars(run).update(vars(self), outer=self, mode=mode)
         if self.mode is None: run.stop_reason = None
@@ -72,7 +72,7 @@ class Run(Progress, BatchState):
     def end_fit(self,
         fit:'Run' # the state of a fit nested in this run
     ) -> None:
-        "Take over the progress of a finished fit; release its batch, unless the fit has `keeps_batch`"
+        "Take over the progress of a finished fit; clear the batch, or take it over too if the fit has `keeps_batch`"
         batch = dict.fromkeys(BatchState.__annotations__) | {'xb':(None,), 'yb':(None,)}
         names = {*_lasting, *batch} if fit.keeps_batch else {*_lasting}
         vars(self).update(batch | {k:v for k,v in vars(fit).items() if k in names})
@@ -81,7 +81,7 @@ class Run(Progress, BatchState):
         name:str, # 'loss_func' or 'logger'
         value:Any # its new value
     ) -> None:
-        "Assign a value for the rest of the run, in place of the present one and its replacements; wrappers stay"
+        "Assign a value for the rest of the run, in place of the current one and its replacements; keep the wrappers"
         base,layers = self.layers.get(name, (None,()))
         if layers: value,layers = _resolve_assignment(name, value, base, layers)
         self._set_layers(name, value, layers)
@@ -89,7 +89,7 @@ class Run(Progress, BatchState):
     def assigned(self,
         name:str # 'loss_func' or 'logger'
     ) -> Any:
-        "Return the value that was assigned to the attribute, without the layers on top of it"
+        "Return the value that was assigned to the attribute, without its replacements and wrappers"
         return self.layers[name][0] if name in self.layers else getattr(self, name)
 
     def _set_layers(self, name, base, layers):
@@ -132,13 +132,13 @@ def _apply_layers(base, layers):
 def _resolve_assignment(name, value, base, layers):
     "Return the value and the layers of an attribute after an assignment of `value`"
     wrappers = [layer for layer in layers if layer.wraps]
-    below = value
-    for layer in reversed(wrappers): below = layer.unwrap(below)   # `value` may be a wrapper made by one of them
-    if below is value and wrappers and _contains(value, _apply_layers(base, layers)): raise ValueError(
+    inner = value
+    for layer in reversed(wrappers): inner = layer.unwrap(inner)   # `value` may be a wrapper made by one of them
+    if inner is value and wrappers and _contains(value, _apply_layers(base, layers)): raise ValueError(
         f'the new `learn.{name}` contains the current wrapped `learn.{name}`, so the wrapper of a callback would be '
         f"applied twice. Build the value from `learn.current_run.assigned('{name}')`, which is not wrapped, or use "
         f"`learnkit.loop.current_run.wrap_attr(learn, '{name}', wrap)`.")
-    return below,wrappers
+    return inner,wrappers
 
 def _contains(new, old):
     "Return whether `old` is among the attributes, the bound arguments or the submodules of `new`"
@@ -157,14 +157,14 @@ class HasRun:
 _layered = 'loss_func','logger'       # attributes that callbacks replace or wrap
 _layered_own = 'model','dls','opt'    # the Learner's own attributes of this kind; an assignment is permanent
 
-def _property(name, doc=None):
+def _make_property(name, doc=None):
     def write(self, value): setattr(self.current_run, name, value)
     def assign(self, value): self.current_run.assign(name, value)
     if name in _layered: write = assign
     return property(attrgetter(f'current_run.{name}'), write, doc=doc)
 
 state_names = [name for cls in (Progress, BatchState, Run) for name in cls.__annotations__]
-for name in state_names: setattr(HasRun, name, _property(name))
+for name in state_names: setattr(HasRun, name, _make_property(name))
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a1701d
 class OwnAttribute:
@@ -196,15 +196,15 @@ def _assign_under_layers(learn, name, value, runs):
     vars(learn)[name] = top
 
 def own_values(
-    before:Run, # a run of a Learner
-    after:Run   # another run, nested in `before` or the reverse
-) -> dict:      # name -> value
-    "Return the values in `after` of the Learner's own attributes with layers in either run; empty for shared layers"
-    if before.layers is after.layers: return {}
+    old_run:Run, # a run of a Learner
+    new_run:Run  # the run that replaces it: nested in `old_run`, or the run around it
+) -> dict:       # name -> value
+    "Return the values in `new_run` of own attributes with layers in either run; empty if the runs share all layers"
+    if old_run.layers is new_run.layers: return {}
     values = {}
     for name in _layered_own:
-        if name in after.layers: values[name] = _apply_layers(*after.layers[name])
-        elif name in before.layers: values[name] = before.layers[name][0]
+        if name in new_run.layers: values[name] = _apply_layers(*new_run.layers[name])
+        elif name in old_run.layers: values[name] = old_run.layers[name][0]
     return values
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17015
@@ -226,35 +226,35 @@ layered = *_layered,*_layered_own   # the attributes that may have layers
 
 class Layer:
     "A temporary replacement of an attribute's value, or a wrapper around it"
-    now:tuple|None = None   # pair of the value below and the wrapper around it
+    current:tuple|None = None   # pair of the value inside and the wrapper around it; None: not wrapped yet
     def __init__(self,
         name:str,  # the attribute: one of `layered`
-        value:Any, # the replacement; or a function that wraps the value below
+        value:Any, # the replacement; or f(value) -> the wrapper around it
         wraps:bool # is `value` a wrapping function?
     ):
         if name not in layered: raise ValueError(
             f'`learn.{name}` cannot be wrapped or replaced for a run: only {", ".join(layered)} can')
         self.name,self.value,self.wraps = name,value,wraps
-        self.made:deque = deque(maxlen=8)   # pairs of an earlier wrapper and the value inside
+        self.earlier:deque = deque(maxlen=8)   # pairs of a weak reference to a wrapper, and the value inside
 
     def wrap(self,
-        below:Any # the value below
+        inner:Any # the value to wrap
     ) -> Any:
-        "Return the wrapper around a value; create it only if the value has changed"
-        if self.now is not None and self.now[0] is below: return self.now[1]
-        value = self.value(below)
-        self.now = below,value
-        self.made.append((_make_weak_reference(value), below))
+        "Return the wrapper around `inner`; create it only if `inner` is another object than in the last call"
+        if self.current is not None and self.current[0] is inner: return self.current[1]
+        value = self.value(inner)
+        self.current = inner,value
+        self.earlier.append((_make_weak_reference(value), inner))
         return value
 
     def unwrap(self,
-        value:Any # perhaps a wrapper made by this layer
+        value:Any # any value, perhaps a wrapper that this layer has created
     ) -> Any:
-        "Return the value inside a wrapper that this layer made; return anything else unchanged"
-        if self.now is not None and self.now[1] is value: return self.now[0]
-        return next((below for made,below in self.made if made() is value), value)
+        "Return the value inside a wrapper that this layer has created; return anything else unchanged"
+        if self.current is not None and self.current[1] is value: return self.current[0]
+        return next((inner for wrapper,inner in self.earlier if wrapper() is value), value)
 
-    def __getstate__(self): return {**vars(self), 'made':deque(maxlen=8)}   # a weak reference cannot be copied
+    def __getstate__(self): return {**vars(self), 'earlier':deque(maxlen=8)}   # a weak reference cannot be copied
 
 def _make_weak_reference(o):
     "Return a weak reference to `o`, as a layer must not keep a wrapped model alive"
@@ -267,15 +267,15 @@ def replace_attr(
     name:str,     # the attribute: one of `layered`
     value:Any     # the replacement
 ) -> Layer:       # the layer, to pass to `remove_layer`
-    "Replace an attribute's value until the layer is removed; wrappers stay on top of the replacement"
+    "Replace an attribute's value until the returned layer is removed; wrappers stay around the replacement"
     return _add_layer(learn, Layer(name, value, wraps=False))
 
 def wrap_attr(
     learn:HasRun, # the Learner
     name:str,     # the attribute: one of `layered`
-    wrap:Callable # function that wraps the value below; called again when that value changes
+    wrap:Callable # f(value) -> the wrapper around it; called again when the value changes
 ) -> Layer:       # the layer, to pass to `remove_layer`
-    "Wrap an attribute's value with `wrap(value)` until the layer is removed; later replacements go below the wrapper"
+    "Wrap an attribute's value with `wrap(value)` until the returned layer is removed; later replacements go inside"
     return _add_layer(learn, Layer(name, wrap, wraps=True))
 
 # %% ../../nbs/loop/17_current_run.ipynb #c0a17021
@@ -290,7 +290,7 @@ def remove_layer(
     learn:HasRun,     # the Learner
     layer:Layer|None  # a result of `replace_attr` or `wrap_attr`; None is ignored
 ) -> None:
-    "Remove a layer from this run and the runs around it, even if other layers were added later"
+    "Remove a layer from the current run and the runs around it, even if other layers were added later"
     if layer is None: return
     for run in learn.current_run.runs():
         base,layers = run.layers.get(layer.name, (None,()))
@@ -314,7 +314,7 @@ def _set_own_layers(learn, run, name, base, layers):
 def wrapping(
     learn:HasRun, # the Learner
     name:str,     # the attribute: one of `layered`
-    wrap:Callable # function that wraps the value below; called again when that value changes
+    wrap:Callable # f(value) -> the wrapper around it; called again when the value changes
 ) -> Iterator[HasRun]:
     "Wrap an attribute's value with `wrap(value)` in a `with` block"
     layer = wrap_attr(learn, name, wrap)
