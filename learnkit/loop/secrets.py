@@ -27,7 +27,7 @@ def is_secret_name(
     name:Any, # name of a setting
     v:Any     # its value
 ) -> bool:
-    "Return whether the name marks a secret; False if the value is None, a bool, a function, or a number for a 'key'"
+    "Return whether `name` marks a secret; False if `v` is None, a bool, a function, or a number named like a key"
     if v is None or isinstance(v, bool) or callable(v): return False
     words = words_of(name)
     if words & secret_words: return True
@@ -36,12 +36,12 @@ def is_secret_name(
 
 # %% ../../nbs/loop/07_secrets.ipynb #5afe24f7
 # these are not compiled here, which would take two milliseconds: `re` does it at the first use, and caches it
-def _pattern(*forms): return '|'.join(forms)
+def _join_patterns(*forms): return '|'.join(forms)
 
 _service = r'\b[a-z][a-z0-9]{1,9}(?:[_-][a-z0-9]{1,6}){0,2}[_-]'   # a short prefix, such as `dckr_pat_`
 _mixed   = '(?=[A-Za-z]*[0-9])(?=[a-z0-9]*[A-Z])(?=[A-Z0-9]*[a-z])'   # a word of digits and letters of both cases
 
-_keys = _pattern(
+_keys = _join_patterns(
     r'\b(?:gh[opsur]_|github_pat_)\w{16,}',            # GitHub
     r'\b(?:glpat|glptt|gldt|glrt|glcbt)-[\w-]{16,}',   # GitLab
     r'\bhf_[A-Za-z0-9]{20,}',                          # Hugging Face
@@ -67,7 +67,7 @@ _keys = _pattern(
     r'\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?',         # a JSON web token
     r'-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)')
 
-_webhooks = _pattern(   # the text before the secret part of an address, and that part
+_webhooks = _join_patterns(   # the text before the secret part of an address, and that part
     r'(hooks\.slack\.com/(?:services|workflows|triggers)/)[^\s\'"?]+',
     r'(discord(?:app)?\.com/api/webhooks/)[^\s\'"?]+',
     r'(webhook\.office\.com/\w+/)[^\s\'"?]+',
@@ -79,19 +79,19 @@ _webhooks = _pattern(   # the text before the secret part of an address, and tha
 
 _password_in_url = r'(://[^/\s:@]*:)[^@\s/]+@'
 _token_in_url = r'(://)[^/\s:@]{20,}@'   # `https://TOKEN@host`
-_password_of_user = _pattern(   # group 1: the text before the password
+_password_of_user = _join_patterns(   # group 1: the text before the password
     r'(\s(?:-u|--user)[\s=][^\s:]*[A-Za-z][^\s:]*:)[^\s\'"]+',   # curl
     r'(\blogin\s+\S+\s+password\s+)\S+')                     # .netrc
 _scheme = r'\b(Bearer\s+|(?i:bearer|basic|digest|negotiate|token)\s+(?=\S*[\d=]))[^\s\'",;)\]}]+'
 
 # %% ../../nbs/loop/07_secrets.ipynb #296b91f4
-_after_name = _pattern(   # a name, and the text up to its value
+_after_name = _join_patterns(   # a name, and the text up to its value
     r"""(?<![\w.-])(-{0,2}[A-Za-z_][\w.-]*)\\*['"]?\s?(?:=|:(?!//))\s?""",   # `name=value`, `'name': value`
     r"""(?:(?<![\w.-])|(?<=%[0-9A-F]{2}))([A-Za-z_][\w.-]*)%3D""",         # `name=value` in an address in an address
     r"""<([A-Za-z_][\w.-]*)>\s?(?!<)""",                            # `<name>value</name>`
     r"""(?<![\w.-])(--?[A-Za-z][\w.-]*)['"]?,?\s(?!-)""",            # `--name value`
     r"""[(\[]['"]([A-Za-z_][\w.-]*)['"],\s(?=['"])""")    # `('name', 'value'`
-_value = _pattern(
+_value = _join_patterns(
     r'[(\[{][\s\S]*[)\]}]',                        # in brackets
     r"[bu]?'(?:[^'\\]|\\.)*'", r'[bu]?"(?:[^"\\]|\\.)*"',   # in quotes
     r"""\\+['"][\s\S]*?\\+['"]""",                   # in escaped quotes, within a quoted text
@@ -138,7 +138,7 @@ def _hide_end(found): return f'{found[found.lastindex]}***'
 def hide_in_items(
     items:list|tuple # any values
 ) -> list|tuple:
-    "Return the values, with `***` in place of text after the name of a secret: in a pair, or after `--name`"
+    "Return `items` with `***` in place of each string that follows a secret's name, in a pair or after `--name`"
     is_pair,shown,name = len(items)==2,[],None
     for item in items:
         is_secret = isinstance(item, str) and is_secret_name(name, item)

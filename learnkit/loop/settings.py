@@ -17,7 +17,7 @@ from .words import Word
 
 # %% ../../nbs/loop/10a_settings.ipynb #76be1695
 @lru_cache   # computed once for each class
-def _defaults(cls):
+def _get_defaults(cls):
     "Return the constructor arguments of a class with their defaults; {} for a class without a signature"
     try: params = signature(cls).parameters.values()
     except ValueError: return {}   # a class written in C
@@ -42,9 +42,9 @@ def mask_secret(
 def settings(
     o:Any # any object
 ) -> dict[str, Any]:
-    "Return the constructor arguments that `o` stores as attributes, with their present values; `***` for secrets"
+    "Return the constructor arguments that `o` stores as attributes, with their current values; `***` for secrets"
     stored = {k:v for k,v in vars(o).items() if not _is_method_of(o, v)}
-    return {k:mask_secret(k, stored[k], o) for k in _defaults(type(o)) if k in stored}
+    return {k:mask_secret(k, stored[k], o) for k in _get_defaults(type(o)) if k in stored}
 
 def _is_method_of(o, v):
     "Return whether `v` is a function that the constructor has made a method of `o`: a handler, not a setting"
@@ -61,9 +61,9 @@ def plain(
         if isfinite(v): return v
         return str(v)
     if isinstance(v, (list,tuple)): return ', '.join(str(plain(o)) for o in hide_in_items(v[:20]))
-    return _text(v, str, 200)
+    return _format_value(v, str, 200)
 
-def _text(v, show=repr, n=60):
+def _format_value(v, show=repr, n=60):
     "Return `show(v)` if it has at most `n` characters; otherwise the name of `v`, or of its class"
     while isinstance(v, partial): v = v.func
     if hasattr(v, '__name__'): return v.__name__
@@ -78,7 +78,7 @@ def _text(v, show=repr, n=60):
     return hide_secrets(text)
 
 def _format_dict(d):
-    entries = [f'{k!r}: {_text(mask_secret(k, v))}' for k,v in d.items()]
+    entries = [f'{k!r}: {_format_value(mask_secret(k, v))}' for k,v in d.items()]
     return f"{{{', '.join(entries)}}}"
 
 # %% ../../nbs/loop/10a_settings.ipynb #73217aab
@@ -86,7 +86,7 @@ def short_repr(
     o:Any # any object
 ) -> str:
     "Return a call that would create the object, with settings that differ from the defaults: `Patience(patience=3)`"
-    defaults = _defaults(type(o))
+    defaults = _get_defaults(type(o))
     args = [f'{k}={_format_short_value(v)}' for k,v in settings(o).items() if not _is_default(v, defaults[k])]
     name = type(o).__name__
     if not args: return name
@@ -95,13 +95,13 @@ def short_repr(
 _simple = bool,int,float,str,tuple,type(None)
 def _is_default(v, default):
     if v is default: return True
-    return isinstance(default, _simple) and _text(v, str)==_text(default, str)
+    return isinstance(default, _simple) and _format_value(v, str)==_format_value(default, str)
 
 # %% ../../nbs/loop/10a_settings.ipynb #1c910ddc
 def _format_short_value(v):
     has_text = type(v).__str__ is not object.__str__   # a path, for example: show it as a string
-    if has_text: return _text(v, _quote)
-    return _text(v, repr)
+    if has_text: return _format_value(v, _quote)
+    return _format_value(v, repr)
 
 def _quote(v): return repr(str(v))
 
@@ -118,12 +118,12 @@ def optional_import(
     package:str, # the package that is imported in the block
     extra:str    # the extra of learnkit that installs it, such as 'plot'
 ) -> Iterator[None]:
-    "Import an optional package in a `with` block; raise an ImportError with the command that installs it"
+    "Import an optional package in a `with` block; if it is missing, raise ImportError with the command to install it"
     try: yield
     except ImportError as e: raise ImportError(
-        f"{what} needs {package}: pip install {_packages(extra)} (these are learnkit's extra `{extra}`)") from e
+        f"{what} needs {package}: pip install {_find_packages(extra)} (these are learnkit's extra `{extra}`)") from e
 
-def _packages(extra):
+def _find_packages(extra):
     "Return the packages of an extra in pip's form, wherever learnkit was installed from"
     from importlib.metadata import PackageNotFoundError, requires
     try: lines = requires('learnkit') or []

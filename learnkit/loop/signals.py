@@ -21,9 +21,9 @@ from .tracebacks import add_note, shorten, text_of
 # %% ../../nbs/loop/05_interrupts.ipynb #b47a612d
 _waits_in:dict = {}  # code of a function -> do signals wait in it? Any other function behaves like its caller
 _handlers:dict = {}  # signal number -> its own handler, while `_receive` is installed instead
-_inside:dict = {}    # `pid`: the process id, while an uninterrupted function runs; otherwise empty
+_active:dict = {}    # `pid`: the process id, while an uninterrupted function runs; otherwise empty
 pending:list = []    # the waiting signals: pairs of handler and signal number
-patience = 2         # how many signals may wait; a further one is handled at once
+max_pending = 2      # how many signals may wait; a further one is handled at once
 
 def _must_wait(frame):
     "Return whether a signal that arrives at `frame` waits"
@@ -39,7 +39,7 @@ def handle_or_wait(
     frame:FrameType|None  # the frame in which the signal arrived
 ) -> None:
     "Call the handler now or, if the frame must not be interrupted, later through `handle_pending`"
-    may_wait = _inside.get('pid')==os.getpid() and len(pending)<patience   # a forked process is not inside
+    may_wait = _active.get('pid')==os.getpid() and len(pending)<max_pending   # a forked process has another id
     if may_wait and _must_wait(frame): pending.append((handler, number))
     else: handler(number, frame)
 
@@ -54,7 +54,7 @@ def _deliver():
         for handler,number in reversed(calls): stack.callback(handler, number, sys._getframe(1))
 
 def handle_pending() -> None:
-    "Handle waiting signals, if the caller of the function that calls this may be interrupted"
+    "Handle the waiting signals, unless the function that called the caller must not be interrupted"
     if pending and not _must_wait(sys._getframe(2)): _deliver()
 
 # %% ../../nbs/loop/05_interrupts.ipynb #20f326b1
@@ -69,7 +69,7 @@ class _Received:
     "Context manager: in the main thread, lets `_receive` handle signals; nested blocks do nothing"
     outermost = False
     def __enter__(self):
-        if _inside or current_thread() is not main_thread(): return
+        if _active or current_thread() is not main_thread(): return
         try:
             for number in _signals:
                 handler = signal.getsignal(number)
@@ -78,7 +78,7 @@ class _Received:
                 signal.signal(number, _receive)
             pending.clear()
             self.outermost = True
-            _inside['pid'] = os.getpid()
+            _active['pid'] = os.getpid()
         except BaseException:
             _restore_handlers()
             raise
@@ -86,7 +86,7 @@ class _Received:
     def __exit__(self, kind, e, tb):
         if not self.outermost: return
         try:
-            _inside.clear()
+            _active.clear()
             _restore_handlers()
         except BaseException:
             _restore_handlers()   # again, because a signal has interrupted the first call
@@ -97,9 +97,9 @@ class _Received:
 
 # %% ../../nbs/loop/05_interrupts.ipynb #81e67d7c
 def critical(
-    f:Callable # a function called within an uninterrupted one; it, or its caller, then calls `handle_pending`
+    f:Callable # a function called within an uninterrupted one; it or its caller must call `handle_pending` last
 ) -> Callable:
-    "Decorator: signals wait while `f` runs; costs nothing per call"
+    "Decorator: make signals wait while `f` runs; costs nothing per call"
     _waits_in[f.__code__] = True
     return f
 
@@ -129,7 +129,7 @@ for f in (*[o._remove for o in _weak], finalize.__call__): critical(f)
 def uninterrupted(
     f:Callable # a function, or a context manager made by `contextlib.contextmanager`
 ) -> Callable:
-    "Decorator: signals wait while `f` runs, except in `interruptibly`; or while a context manager enters and exits"
+    "Decorator: make signals wait while `f` runs, except in `interruptibly`; for a context manager, on entry and exit"
     if isgeneratorfunction(unwrap(f)): return _uninterrupted_block(f)
     @wraps(f)
     def _uninterrupted(*args, **kwargs):
@@ -157,7 +157,7 @@ _waits_in[interruptibly.__code__] = False
 def explaining(
     f:Callable # a function with an exception among its arguments, to which it adds notes
 ) -> Callable: # a wrapper of the function
-    "Decorator: if `f` fails, add a note to the exceptions that it was to explain instead of raising; signals wait"
+    "Decorator: if `f` fails, do not raise, but add a note to the exceptions among its arguments; make signals wait"
     @uninterrupted
     @wraps(f)
     def explained(*args):

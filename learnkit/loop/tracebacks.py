@@ -24,13 +24,13 @@ def _is_ours(tb):
     return name in _helpers or name.partition('.')[0] in ('learnkit','fastcore','multiprocessing')
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #ee7aae51
-def _frames(tb):
+def _yield_frames(tb):
     "Yield the traceback objects linked from `tb`, one per frame"
     while tb is not None:
         yield tb
         tb = tb.tb_next
 
-def _line(tb):
+def _get_line(tb):
     "Return the line of `tb`; for an instruction without one, the first line of the function"
     if tb.tb_lineno is None: return tb.tb_frame.f_code.co_firstlineno
     return tb.tb_lineno
@@ -38,10 +38,10 @@ def _line(tb):
 # %% ../../nbs/loop/02_tracebacks.ipynb #0538f9ff
 def _join_frames(frames, end=None):
     "Return a traceback of copies of `frames`, followed by `end`; not recursive, as it may be long"
-    for o in reversed(frames): end = TracebackType(end, o.tb_frame, o.tb_lasti, _line(o))
+    for o in reversed(frames): end = TracebackType(end, o.tb_frame, o.tb_lasti, _get_line(o))
     return end
 
-def _without_ours(tb): return _join_frames([o for o in _frames(tb) if not _is_ours(o)])
+def _remove_our_frames(tb): return _join_frames([o for o in _yield_frames(tb) if not _is_ours(o)])
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #49e11da6
 class _FullTraceback:
@@ -53,9 +53,9 @@ class _FullTraceback:
 def _save_full(e):
     "Save the traceback of `e` as `e.full_traceback`, including frames that were removed earlier"
     saved = vars(e).get('full_traceback', _FullTraceback())()
-    known = [o.tb_frame for o in _frames(saved)]
+    known = [o.tb_frame for o in _yield_frames(saved)]
     new   = []
-    for o in _frames(e.__traceback__):
+    for o in _yield_frames(e.__traceback__):
         if o.tb_frame in known: break   # the saved traceback continues here
         new.append(o)
     vars(e)['full_traceback'] = _FullTraceback(_join_frames(new, saved))
@@ -75,10 +75,10 @@ def shorten(
 ) -> None:
     "Remove learnkit's frames from the tracebacks of `e` and its causes, unless `full_tracebacks()` shows them"
     if e.__traceback__ is None or os.environ.get('LEARNKIT_FULL_TRACEBACKS'): return
-    for o in (e, *_origins(e)):
+    for o in (e, *_list_origins(e)):
         _save_full(o)
-        BaseException.with_traceback(o, _without_ours(o.__traceback__))   # a class may override `with_traceback`
-    if isinstance(e, KeyboardInterrupt): _in_one_line(e)
+        BaseException.with_traceback(o, _remove_our_frames(o.__traceback__))   # a class may override `with_traceback`
+    if isinstance(e, KeyboardInterrupt): _show_in_one_line(e)
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #7c2be9d0
 def add_note(
@@ -111,7 +111,7 @@ def shortened(
     return called
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #f5557ea6
-def _origins(e):
+def _list_origins(e):
     "Return the causes and contexts of `e`, the exceptions in a group, and theirs, each once"
     found,todo = {id(e):e},[e]
     while todo:
@@ -126,7 +126,7 @@ def _origins(e):
     return [*found.values()]
 
 # %% ../../nbs/loop/02_tracebacks.ipynb #9b55e780
-def _in_one_line(e):
+def _show_in_one_line(e):
     "Let a notebook and a script show `e` as one line, without a traceback"
     line = f'{type(e).__name__}: {text_of(e)}'.rstrip(': ')
     vars(e)['_render_traceback_'] = partial(list, [line])   # IPython calls it for a list of lines
