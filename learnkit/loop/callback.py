@@ -168,13 +168,13 @@ class Callback(Stateful):
     @property
     def name(self) -> str:
         "The name of the Learner's attribute that holds the callback: 'early_stopping' for an `EarlyStoppingCallback`"
-        return _name(type(self).__name__)
+        return _make_attribute_name(type(self).__name__)
 
     def __call__(self,
         name:str,    # the name of an event
         **kwargs:Any # the arguments of the event; the handler gets those that it has parameters for
     ) -> Any:
-        "Call the handler of event `name`, if it is called now, and return its result; override to handle every event"
+        "Call the handler of event `name` if `is_called` is True, and return its result; override to handle all events"
         f = handler_of(self, name)
         if f is not None and is_called(self, name): return f(**accepted_kwargs(f, kwargs))
 
@@ -202,7 +202,7 @@ class Callback(Stateful):
     def __str__(self) -> str: return type(self).__name__
 
     def wrap(self,
-        what:str,   # what `do` runs: 'fetched' for its argument, a loader's batch; 'batch' for that in `xb` and `yb`
+        what:str,   # what `do` runs: 'fetched': its argument, a batch from the loader; 'batch': `xb` and `yb`
         do:Callable # the function that runs the batch, up to `after_zero_grad`
     ) -> Callable:
         "Return the function that runs each batch of a phase, `do` or a wrapper of it; called when the phase begins"
@@ -213,14 +213,14 @@ def handler_of(
     cb:Any,  # a callback
     name:str # the name of an event
 ) -> Callable|None:
-    "Return the handler of `cb` for event `name`, or None; never a method of the model, to which `cb` delegates"
+    "Return the handler that `cb` itself has for event `name`, or None; never an attribute of its Learner or model"
     return own_attr(cb, name)
 
 def runs_in(
     cb:Any,       # a callback
     mode:str|None # the mode of a run, as in `learn.mode`; None: no run
 ) -> bool:
-    "Return whether `cb` is called in runs of mode `mode`; True if it is None"
+    "Return whether `cb` is called in runs of mode `mode`; always True if `mode` is None"
     modes = (cb.modes,) if isinstance(cb.modes, str) else cb.modes
     return mode is None or modes is None or mode in modes
 
@@ -228,7 +228,7 @@ def is_called(
     cb:Any,  # a callback
     name:str # the name of an event
 ) -> bool:
-    "Return whether `cb` is called for event `name` now; depends on `run`, `run_train`, `run_valid`, `modes`"
+    "Return whether `cb` is called for event `name` now, by its `run`, `run_train`, `run_valid` and `modes`"
     if name!='cleanup' and not cb.run: return False
     learn = cb.learn
     if not runs_in(cb, getattr(learn, 'mode', None)): return False
@@ -268,18 +268,18 @@ def _takes_one_argument(f):
 
 _deferred = CO_GENERATOR|CO_COROUTINE|CO_ASYNC_GENERATOR   # flags of functions whose call does not run their code yet
 
-def _check_handler(f, name, what):
+def _check_handler(f, name, subject):
     if isfunction(f) and not f.__code__.co_flags & _deferred and _takes_one_argument(f): return   # nearly all
     keyword = 'await'
     if isgeneratorfunction(f): keyword = 'yield'
     runs_later = isgeneratorfunction(f) or iscoroutinefunction(f) or isasyncgenfunction(f)
     if runs_later: raise TypeError(
-        f'{what} contains `{keyword}`, so calling it would run nothing: write a plain function')
+        f'{subject} contains `{keyword}`, so calling it would run nothing: write a plain function')
     run_events = event.declared[:event.declared.index('cleanup')+1]
     if not isfunction(f) or event.also.get(name, name) not in run_events: return
     try: signature(f).bind(None)   # the events of a run have no arguments
     except TypeError as e: raise TypeError(
-        f'{what} is called with the callback only, but {e}: write `def {name}(self)` '
+        f'{subject} is called with the callback only, but {e}: write `def {name}(self)` '
         '(or `lambda self: …`); `self.learn` is the Learner, whose attributes `self` has too') from None
 
 # %% ../../nbs/loop/15b_callback.ipynb #4e93d3e4
@@ -293,7 +293,7 @@ def _check_flag(who, k, v):
         f'give your attribute another name, as in `self.my_{k} = ...`')
 
 @lru_cache(None)   # needed about a dozen times per prediction, whenever callbacks are added or removed
-def _name(cls): return camel2snake(cls.removesuffix('Callback')) or 'callback'
+def _make_attribute_name(class_name): return camel2snake(class_name.removesuffix('Callback')) or 'callback'
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1504
 from functools import cache
@@ -340,8 +340,8 @@ def check_name(
     cls,name = type(learn),cb.name
     if name in annotated_names(cls) or hasattr(cls, name): raise _make_taken_name_error(type(cb).__name__, name)
     if name not in vars(learn): return
-    there = vars(learn)[name]
-    is_callback = own_attr(there, 'learn', None) is learn and there.name==name
+    existing = vars(learn)[name]
+    is_callback = own_attr(existing, 'learn', None) is learn and existing.name==name
     if not is_callback: raise _make_taken_name_error(type(cb).__name__, name)
 
 def _make_taken_name_error(cls, name):
@@ -349,9 +349,9 @@ def _make_taken_name_error(cls, name):
                       f'rename the class, for instance to My{cls}')
 
 # %% ../../nbs/loop/15c_admit.ipynb #5d0e1513
-def _make_single_error(kind, there):
-    return ValueError(f'a Learner can have only one {kind}, and this one already has {there!r}: change the attributes '
-                      f'of `learn.{there.name}`, or call `learn.remove_cb({kind})` first')
+def _make_single_error(kind, existing):
+    return ValueError(f'a Learner can have only one {kind}, and this one already has {existing!r}: change the '
+                      f'attributes of `learn.{existing.name}`, or call `learn.remove_cb({kind})` first')
 
 @cache
 def _find_single_base(cls) -> Any: return next((k for k in cls.__mro__ if vars(k).get('single')), None)
@@ -362,8 +362,8 @@ def check_single(
 ) -> None:
     "Raise ValueError if `learn` already has `cb`, or another callback of its `single` class"
     kind = _find_single_base(type(cb))
-    may_be_there = vars(cb).get('learn') is learn
-    if not (kind or may_be_there): return
-    for there in learn.cbs.items:
-        if there is cb: raise ValueError(f'this {cb!r} was added already: add a new instance')
-        if kind and isinstance(there, kind): raise _make_single_error(kind.__name__, there)
+    may_be_added = vars(cb).get('learn') is learn
+    if not (kind or may_be_added): return
+    for existing in learn.cbs.items:
+        if existing is cb: raise ValueError(f'this {cb!r} was added already: add a new instance')
+        if kind and isinstance(existing, kind): raise _make_single_error(kind.__name__, existing)

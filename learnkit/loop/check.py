@@ -101,7 +101,7 @@ def check_fraction(
     one:bool=True,        # allow 1?
     what:str='a fraction' # what the value is, for the message
 ) -> float:
-    "Return `v` as a `float`; raise ValueError if it is not a number between 0 and 1"
+    "Return `v` as a `float`; raise ValueError if it is not a number between 0 and 1, or an end that is not allowed"
     if _is_fraction(v, zero, one): return float(v)
     start,end = 'more than 0','and at most 1'
     if zero: start,end = 'from 0','to 1'
@@ -185,7 +185,7 @@ def check_keywords(
 def known_keywords(
     f:Callable # a function
 ) -> Callable: # a wrapper of the function
-    "Decorator: raise TypeError for an unknown keyword, with a suggestion; to other errors of the call, add a note"
+    "Decorator: raise TypeError for an unknown keyword, with a suggestion; add a note if other arguments do not fit"
     @wraps(f)
     def checked(*args, **kwargs):
         if kwargs: check_keywords(f, kwargs)

@@ -42,7 +42,7 @@ def _parse_hms(text) -> tuple:
         if number: seconds += float(number)*length
     return seconds,'s'
 
-def _hint(text):
+def _make_hint(text):
     "Return a suggestion of what was probably meant, from the first two letters of the unit; empty if there is none"
     m = re.fullmatch(r'([\d.]+)\s*([a-z]*).*', str(text).strip().lower())
     if m is None: return ''
@@ -53,7 +53,7 @@ def _hint(text):
 # %% ../../nbs/loop/45_duration.ipynb #d6efc0e1
 @total_ordering
 class Time:
-    "An amount of training such as '2ep', '500ba' or '1h30m' (Composer's `Time`). Raise ValueError for other text."
+    "An amount of training such as '2ep', '500ba' or '1h30m', as Composer's `Time`; raises ValueError for other text"
     __hash__ = None   # equal amounts may be strings that are spelled differently
     def __init__(self,
         value:Any,         # text such as '500ba', another `Time`, or a number if there is a `unit`
@@ -62,10 +62,10 @@ class Time:
         v,u = value,unit
         if unit is None: v,u = _parse(value)
         if u not in (*_counted, 'dur', *_seconds): raise ValueError(
-            f'{value!r} is not an amount of training: {_hint(value)}{_spelling}')
+            f'{value!r} is not an amount of training: {_make_hint(value)}{_spelling}')
         if not isfinite(v): raise ValueError(f"{value!r} is not an amount of '{u}': it must be finite")
         if u in _counted and v!=int(v): raise ValueError(
-            f"{value!r}: '{u}' takes integers; '0.1dur' is a fraction of the run")
+            f"{value!r}: the unit '{u}' takes integers only. For a fraction of the run, write '0.1dur'")
         if u in _counted:   self.value,self.unit = int(v),u
         elif u in _seconds: self.value,self.unit = float(v*_seconds[u]),'s'
         else:               self.value,self.unit = float(v),u
@@ -100,7 +100,7 @@ class Time:
     def __mul__(self,
         k:Any # a number, or a fraction such as '0.1dur'
     ) -> 'Time':
-        "Return `k` times this amount; counted units are rounded down"
+        "Return `k` times this amount; round down if its unit allows only integers"
         if isinstance(k, str): k = Time(k)
         if not isinstance(k, Time): return Time(self._round(self.value*k), self.unit)
         if k.unit=='dur': return self*k.value
@@ -127,7 +127,7 @@ def count_tokens(
     b:Any,       # a batch
     dls:Any=None # the data, whose function `n_tokens(batch)` is used if it has one
 ) -> int:
-    "Return the number of tokens in a batch, from its first tensor of token ids; raise ValueError if it has none"
+    "Return the number of tokens in a batch, by `dls.n_tokens` or its first tensor of ids; raise ValueError without one"
     own_count = getattr(dls, 'n_tokens', None)
     if own_count is not None: return own_count(b)
     ids = next(filter(_has_token_ids, tree_leaves(b)), None)

@@ -245,7 +245,7 @@ def name_hint(
     name:str,               # the name of a method
     f:Callable|None=None    # the method
 ) -> str|None:
-    "Return which libraries have event `name`, and its replacement; None without any, or if `f` looks like the user's"
+    "Return which libraries have event `name`, and its replacement, or None if none has it or `f` may be the user's own"
     found = _find_advice().get(name)
     if not found: return None
     is_word = '_' not in name   # a single word, such as `close`, may be a method of the user's
@@ -269,7 +269,7 @@ adapters = dict(keras='keras', lightning='lightning', pytorch_lightning='lightni
 def adapter_of(
     cb:Any # a callback of any library, or another object
 ) -> str|None:
-    "Return the name of the learnkit module that adapts callbacks like `cb`; None if there is none"
+    "Return the name of the learnkit module that adapts callbacks like `cb`, or None if there is none"
     for cls in type(cb).__mro__:
         package = cls.__module__.partition('.')[0]
         if package in adapters: return f'learnkit.contrib.{adapters[package]}'

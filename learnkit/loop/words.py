@@ -31,7 +31,7 @@ def _kind_of(default):
     return None
 
 class Word:
-    "A question that a feature asks callbacks, answered by an attribute: its name, its default, and the question"
+    "A question that a feature asks callbacks: the name of the attribute that answers it, a default, and its text"
     known:'dict[str,Word]' = {}   # all declared questions, by name
     def __init__(self,
         name:str,    # name of the attribute
@@ -46,7 +46,7 @@ class Word:
     def __call__(self,
         cb:Any # a callback of this library or of another one
     ) -> Any:
-        "Return the attribute of `cb`; the default if `cb` has none, or has one of another type under that name"
+        "Return the attribute of `cb`, or the default if `cb` has none, or one of another type"
         answer = own_attr(cb, self.name, self.default)
         if answer is self.default or self.kind is None: return answer
         if isinstance(answer, self.kind): return answer
