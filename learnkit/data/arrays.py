@@ -132,7 +132,7 @@ class Permutation:
     def __call__(self,
         i:Tensor # positions, from 0 to n-1
     ) -> Tensor:
-        "Return the elements of the permutation at these positions"
+        "Return the elements of the permutation at the positions `i`"
         res = self._encrypt(i)
         while True:
             is_outside = res>=self.n   # encrypted again, until it is below `n`

@@ -23,7 +23,7 @@ from .nested import apply, is_listy, is_record, leaves, make_record, map_contain
 def is_batch_object(
     o:Any # anything
 ) -> bool:
-    "Return whether `o` holds a whole batch, such as a graph does: it has a method `to(device)`, but is not a tensor"
+    "Return whether `o` is a batch object, such as a graph: it has a method `to`, but is no tensor or `PackedSequence`"
     if isinstance(o, (Tensor,PackedSequence)): return False
     return callable(getattr(o, 'to', None))
 
@@ -55,7 +55,7 @@ def _get_length(o):
 def find_bs(
     b:Any # a batch
 ) -> int:
-    "Return the batch size: the length of the first tensor or list of samples, or `batch_size`; else raise ValueError"
+    "Return the batch size: the length of the first list of samples or tensor, or a `batch_size`; else raise ValueError"
     first = b
     if type(b) in (tuple,list) and b: first = b[0]
     if isinstance(first, Tensor) and first.ndim: return first.shape[0]   # the common case, in every batch
@@ -90,7 +90,7 @@ def _find_tensors(b):
 def find_device(
     b:Any # a batch
 ) -> torch.device|None:
-    "Return the device of the first tensor in `b`, `None` if there is no tensor"
+    "Return the device of the first tensor in `b`, or None if there is no tensor"
     t = b
     if type(b) in (tuple,list) and b: t = b[0]
     if isinstance(t, Tensor): return t.device
@@ -104,7 +104,7 @@ def select_samples(
     n:int,                # how many samples the batch has
     strict:bool=True      # raise ValueError for an ambiguous list? False: treat it as entries for the whole batch
 ) -> Any:
-    "Select samples of a batch; keep entries for the whole batch; raise ValueError for an object that cannot be split"
+    "Select the samples at `positions`, and keep entries for the whole batch; raise ValueError if that is impossible"
     chosen:Any = positions
     if isinstance(positions, slice): chosen = [*range(n)][positions]
     if chosen==[*range(n)]: return b
@@ -143,7 +143,7 @@ def select_split_samples(
     n:int,                # how many samples the batch has
     strict:bool=True      # as in `select_samples`
 ) -> tuple[tuple,tuple]:
-    "Select samples of a batch that was split, as `select_samples` does; return `(inputs, targets)`"
+    "Select the samples at `positions`, as `select_samples` does, from inputs and targets; return `(inputs, targets)`"
     selected = select_samples((*xb, *yb), positions, n, strict)
     return selected[:len(xb)],selected[len(xb):]
 
@@ -312,7 +312,7 @@ def shapes(
     b:Any,          # tensors and other objects in nested tuples, lists and mappings
     dtype:bool=True # with dtypes, `float32[8, 4]`, for messages; False: without, `8 x 4`, for tables
 ) -> str:
-    "Return the shapes and dtypes of the tensors in `b` as text"
+    "Return the shapes of the tensors in `b` as text, with their dtypes if `dtype=True`; name other objects by type"
     if isinstance(b, PackedSequence): return f'PackedSequence({shapes(b.data, dtype)})'
     if isinstance(b, Mapping):
         entries = [f'{k}: {shapes(v, dtype)}' for k,v in b.items()]

@@ -31,7 +31,7 @@ def default_device(
 def as_device(
     device:torch.device|str|int # a device, or its name
 ) -> torch.device:
-    "Return the `torch.device` of that name; raise RuntimeError for a name unknown to PyTorch"
+    "Convert `device` to a `torch.device`; raise RuntimeError for a name unknown to PyTorch"
     try: return torch.device(device)
     except RuntimeError as e:
         add_note(e, f"NVIDIA GPUs are called `cuda`, Apple's `mps`. The default here is {default_device().type!r}.")
@@ -43,7 +43,7 @@ def to_device(
     device:torch.device|str|int|None=None, # the device to move to; `None`: `default_device()`
     non_blocking:bool=False                # don't wait for the copies to finish; only for tensors in pinned memory
 ) -> Any:
-    "Move the tensors in `b` to `device`; return `b` itself if there is nothing to move"
+    "Return `b` with its tensors moved to `device`, or `b` itself if it is a tensor or flat list that is there already"
     if device is None: device = default_device()
     if type(device) is not torch.device: device = torch.device(device)
     if isinstance(b, (tuple,list)):   # the common case: a loop here is faster than function calls
@@ -64,7 +64,7 @@ def to_device(
 def to_cpu(
     b:Any # tensors in nested containers
 ) -> Any:
-    "Move the tensors in `b` to the CPU"
+    "Return `b` with its tensors moved to the CPU"
     return to_device(b, 'cpu')
 
 # %% ../../nbs/data/10b_transfer.ipynb #00185f3d
@@ -80,7 +80,7 @@ from .nested import apply, leaves
 def is_plain_batch(
     b:Any # a batch
 ) -> bool:
-    "Return whether `b` can be copied tensor by tensor: its tensors are dense, on the CPU, and do not require gradients"
+    "Return whether `b` can be copied tensor by tensor: it holds dense CPU tensors that do not require gradients"
     if isinstance(b, Tensor): return b.is_cpu and b.layout is torch.strided and not b.requires_grad
     if isinstance(b, UserDict): return all(map(is_plain_batch, b.values()))   # although it may have a method `to`
     if callable(getattr(b, 'to', None)): return False
@@ -101,14 +101,14 @@ def pin_leaf(
 def copy_stream(
     device:torch.device # the target device
 ) -> torch.Stream|None:
-    "Return the stream on which batches are copied to `device`; `None` if the device has no streams"
+    "Return the stream on which batches are copied to `device`, or None for the CPU and other devices without streams"
     accelerator = torch.accelerator.current_accelerator()
     if accelerator is None or accelerator.type=='mps': return None
     if device.type!=accelerator.type: return None
     return torch.Stream(device)
 
 class Transfer:
-    "Moves batches to a device; to an accelerator from pinned memory, on a separate stream"
+    "Moves batches to a device; copies to an accelerator go through pinned memory, on a separate stream"
     def __init__(self,
         device:torch.device # the target device
     ):
@@ -125,7 +125,7 @@ class Transfer:
     def __call__(self,
         b:Any # a batch
     ) -> Any:
-        "Return `b` on the device; if the copy has its own stream, the current stream waits for it, but not the CPU"
+        "Return `b` on the device; the current stream, but not the CPU, waits for a copy on a separate stream"
         if self.stream is None: return to_device(b, self.device)
         if not is_plain_batch(b): return to_device(b, self.device)
         current = torch.accelerator.current_stream(self.device)
@@ -169,6 +169,6 @@ class Arrival:
         if has_stream: self.event = torch.accelerator.current_stream(t.device).record_event()
 
     def get(self) -> Tensor:
-        "Wait for the copy to finish and return it"
+        "Wait until the copy is complete, and return it"
         if self.event is not None: self.event.synchronize()
         return self.copy

@@ -34,7 +34,7 @@ _kind_of = {k:kind for kind,ks in _kinds.items() for k in ks}
 def loss_kind(
     loss_func:Any # any loss function, maybe a `partial`
 )->str|None: # 'classes', 'binary' (logits of yes or no), 'numbers' (element-wise); None for any other loss
-    "Return the kind of a PyTorch loss"
+    "Return which kind of PyTorch's loss functions `loss_func` is"
     f = unwrap_partial(loss_func)
     if inspect.isfunction(f): return _kind_of.get(f)
     for cls in type(f).__mro__:
@@ -205,8 +205,8 @@ _pred_names   = r'(y_?pred|y_?hat|p|pred.*|out.*|logits?|x|inp.*|scores?)$'
 
 def loss_hint(
     loss_func:Any, # the loss function that failed
-    pred:Any,      # its predictions
-    *targs:Any     # its targets
+    pred:Any,      # the predictions that it was called with
+    *targs:Any     # the targets that it was called with
 )->str: # empty if no hint applies
     "Return the probable cause of an exception that `loss_func` raised"
     if pred is None: return 'The model returned None: is there a `return` in its `forward`?'
@@ -256,7 +256,7 @@ def model_hint(
     e:Exception, # the exception that the model raised
     xb:tuple     # the inputs that the model was called with
 )->str: # empty if no hint applies
-    "Return the probable cause after the model has raised the exception `e`"
+    "Return the probable cause of an exception that the model raised"
     hint = subclass_hint(e) or device_hint(e)
     if hint: return hint
     text,given = text_of(e),shapes(xb)
@@ -324,7 +324,6 @@ def output_loss(
     "Return the loss in the output of a model: its key or attribute `loss`"
     if isinstance(pred, dict): return pred.get('loss')
     return getattr(pred, 'loss', None)
-
 
 
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
@@ -431,7 +430,7 @@ def _get_tensors_in_memory(dl):
 def sample_with_nan(
     dl:Any # a loader
 ) -> int|None: # an index of the dataset
-    "Return the index of the first sample with NaN or infinite values; None without one, or if data is not in memory"
+    "Return the index of the first sample with NaN or infinite values, or None without one or if data is not in memory"
     found = []
     for t in _get_tensors_in_memory(dl):
         if not t.is_floating_point(): continue
@@ -444,7 +443,7 @@ def find_nan_in_batch(
     xb:tuple, # the inputs of a batch
     yb:tuple  # the targets of a batch
 ) -> str|None:
-    "Return the name of the first input or target with NaN or infinite values, else None; wait for the device"
+    "Return the name of the first input or target with NaN or infinite values, or None; wait for the device"
     for name,value in _named_values(xb, yb):
         if any(map(_has_nonfinite, leaves(value))): return name
     return None
@@ -533,7 +532,7 @@ def check_item(
 def ended_generator(
     e:BaseException # the exception that the data raised
 ) -> str|None:
-    "Return the name of the generator function in which `e` was raised; None if there is none"
+    "Return the name of the generator function in which `e` was raised, or None if it was raised elsewhere"
     tb = e.__traceback__
     while tb is not None:
         code = tb.tb_frame.f_code
@@ -544,7 +543,7 @@ def ended_generator(
 def find_generator_in_workers(
     loader:Any # the loader
 ) -> str|None:
-    "Return the name of the generator function that yields samples in the workers of `loader`; None if there is none"
+    "Return the name of the generator function that yields samples in the workers of `loader`, or None without one"
     ds = getattr(loader, 'dataset', None)
     has_workers = getattr(loader, 'num_workers', 0)>0
     if not has_workers or not isinstance(ds, IterableDataset): return None

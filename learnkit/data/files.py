@@ -32,7 +32,7 @@ class AtomicFile:
     def write(self,
         b:bytes # the bytes to write
     ) -> int:
-        "Write `b`; return the number of bytes written, raise OSError if the write fails"
+        "Write `b` and return the number of bytes written; store the error of a failed write and raise it again"
         try: return self.f.write(b)
         except BaseException as e:
             self.error = e
@@ -51,7 +51,7 @@ _cannot_sync = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF, errn
 def sync_folder(
     path:Path # the folder
 ) -> None:
-    "Flush a folder's entries to the disk, as a power failure could undo a rename; do nothing if the system cannot"
+    "Flush a folder's entries to the disk, so that a power failure cannot undo a rename; do nothing where unsupported"
     try:
         fd = os.open(path, os.O_RDONLY)
         try: os.fsync(fd)
@@ -63,7 +63,7 @@ def sync_folder(
 _atomic_stores = {'s3','s3a','gs','gcs','az','abfs','abfss','adl','oss','oci','tos','hf','memory'}
 
 class StorePath:
-    "The URL of a file or folder in a store, such as `s3://bucket/run`, with those methods of `Path` that learnkit uses"
+    "The URL of a file or folder in a store, such as `s3://bucket/run`, with the methods of `Path` that learnkit uses"
     def __init__(self,
         url:str # the URL; its protocol must be one of `_atomic_stores`
     ):
@@ -99,7 +99,7 @@ class StorePath:
         "Return the path with its suffix replaced by `suffix`"
         return self._with_inner(self.inner.with_suffix(suffix))
     def resolve(self) -> 'StorePath':
-        "Return the path itself, as a store has no symbolic links"
+        "Return this path itself, as a store has no symbolic links"
         return self
 
     def _call_store(self, method, *args, **kwargs):
@@ -114,18 +114,18 @@ class StorePath:
         except Exception as e: raise OSError(f'{self}: {type(e).__name__}: {e}') from e
 
     def exists(self) -> bool:
-        "Return whether the path is a file or folder that exists"
+        "Return whether the path exists, as a file or a folder"
         return self._call_store('exists')
     def is_file(self) -> bool:
-        "Return whether the path is a file that exists"
+        "Return whether the path exists and is a file"
         return self._call_store('isfile')
     def is_dir(self) -> bool:
-        "Return whether the path is a folder that exists"
+        "Return whether the path exists and is a folder"
         return self._call_store('isdir')
     def glob(self,
         pattern:str # pattern of names, such as '*.pth'
     ) -> list:
-        "Return the paths in this folder whose names match `pattern`; empty if the folder does not exist"
+        "Return the paths in this folder whose names match `pattern`, or [] if the folder does not exist"
         try: found = self._call_store('ls', detail=False)
         except FileNotFoundError: return []
         names = [PurePosixPath(o).name for o in found]
@@ -133,7 +133,7 @@ class StorePath:
     def rglob(self,
         pattern:str # pattern of names, such as '*.pth'
     ) -> list:
-        "Return the files in this folder and its subfolders whose names match `pattern`; empty if there is no folder"
+        "Return the files in this folder and subfolders whose names match `pattern`, or [] if the folder does not exist"
         try: found = self._call_store('find')
         except FileNotFoundError: return []
         inner = [PurePosixPath(str(o).lstrip('/')).relative_to(self.inner) for o in found]
@@ -418,7 +418,7 @@ def read_state(
     mmap:bool=False,    # leave the tensors of a local `.pth` in the file, which stays open, until they are read
     verified:bool=False # was the checksum of the whole file compared?
 ) -> dict:
-    "Read a state dict to the CPU, without running code; raise FileNotFoundError, or ValueError if the file has none"
+    "Read a state dict to the CPU, without running code; raise FileNotFoundError, or ValueError if it holds none"
     if isinstance(file, Path|StorePath): _check_path(file)
     else: check_format(file)
     if is_safetensors(file): return read_safetensors(file)[0]
@@ -511,7 +511,7 @@ def with_metadata(
     weights:Any, # a state dict
     metadata:Any # the version of each module that wrote the weights; None: attach nothing
 ) -> Any:
-    "Return `weights` with `metadata` attached, as `state_dict` does"
+    "Attach `metadata` to the state dict `weights`, as `Module.state_dict` does; return `weights`"
     if metadata is not None: weights._metadata = metadata
     return weights
 

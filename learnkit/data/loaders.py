@@ -129,7 +129,7 @@ class DataLoaders:
     def train(self, dl:Any): self.loaders[0] = as_loader(dl, 'training')
     @property
     def valid(self) -> DataLoader|Any:
-        "The loader for validation, None if there is none"
+        "The loader for validation, or None if there is none"
         if len(self)<2: return None
         return self.loaders[1]
     @valid.setter
@@ -138,15 +138,15 @@ class DataLoaders:
         self.loaders[1:2] = [dl]
     @property
     def train_ds(self) -> Any:
-        "The dataset for training, None if its loader has none"
+        "The dataset for training, or None if its loader has none"
         return getattr(self.train, 'dataset', None)
     @property
     def valid_ds(self) -> Any:
-        "The dataset for validation, None if there is none"
+        "The dataset for validation, or None if there is none"
         return getattr(self.valid, 'dataset', None)
     @property
     def bs(self) -> int|None:
-        "The number of samples in a batch of the training loader, None if that has no `batch_size`"
+        "The batch size of the training loader, or None if it has no `batch_size`"
         return getattr(self.train, 'batch_size', None)
 
     def to(self,
@@ -177,7 +177,7 @@ class DataLoaders:
         vocab:Any=None,                    # the names of the classes; `None`: those of the training dataset
         **kwargs:Any                       # passed to `torch.utils.data.DataLoader`
     ) -> 'DataLoaders':
-        "Make `DataLoaders` from datasets; raise TypeError or ValueError if one is not a dataset, or empty"
+        "Make `DataLoaders` from datasets; raise TypeError if one is not a dataset, or ValueError if one is empty"
         if not dsets: raise TypeError("There must be a dataset for training, as in `DataLoaders.from_dsets(train)`.")
         if 'batch_size' in kwargs: raise TypeError("The batch size is called `bs` here, not `batch_size`.")
         if val_bs is None: val_bs = bs
@@ -265,7 +265,7 @@ def copy_loader(
     dl:DataLoader, # the loader to copy
     **changes:Any  # arguments of `DataLoader` that differ in the copy
 ) -> DataLoader:
-    "Copy a `DataLoader`, with `changes`; raise ValueError if they contradict its batch sampler"
+    "Copy a `DataLoader` with the arguments `changes`; raise ValueError if they conflict with a custom batch sampler"
     return DataLoader(**{**_get_other_args(dl, changes), **_get_sampling_args(dl, changes), **changes})
 
 # %% ../../nbs/data/35b_loaders.ipynb #c38e7fc6
@@ -314,7 +314,7 @@ def _make_sequential_new(dl):
 def sequential_loader(
     dl:Any # a loader
 ) -> tuple[Any,list|None]:
-    "Return a loader of all samples of `dl`, with their indices in loading order, or None if that is dataset order"
+    "Return a loader of all samples of `dl`, and their indices in loading order: None if in dataset order, or unknown"
     is_plain = isinstance(dl, DataLoader) and type(dl).__iter__ is DataLoader.__iter__
     if not is_plain: return _make_sequential_other(dl)
     if isinstance(dl.dataset, IterableDataset):
@@ -360,6 +360,6 @@ _queues:Any = WeakKeyDictionary()   # worker -> the queues between it and the ma
 def keep_queues(
     dl:Any # a `DataLoader` whose persistent workers have started
 ) -> None:
-    "Keep the queues of the workers of `dl` alive as long as the workers, which are shut down through these queues"
+    "Keep the worker queues of `dl` alive as long as the workers, which are shut down through these queues"
     it:Any = getattr(dl, '_iterator', None)
     for worker in getattr(it, '_workers', ()): _queues[worker] = it._index_queues,it._worker_result_queue

@@ -52,7 +52,7 @@ class FileLock:
         what:Any,   # name of the locked file or folder, for the error
         instead:str # remedy to suggest in the error
     ) -> None:
-        "Lock `path`, creating its folder, if possible; raise ValueError if it is locked, or a symbolic link"
+        "Lock `path`, if files can be locked here; raise ValueError if it is locked already, or is a symbolic link"
         if fcntl is None or self.f is not None: return
         self.path,self.what,self.instead = path,what,instead
         if path.is_symlink(): raise ValueError(
@@ -157,7 +157,7 @@ def open_hidden(
     path:Path,   # the path to which the caller will rename the file
     mode:int=0o666 # permissions, from which the umask is subtracted
 ) -> tuple[Path, BinaryIO]:
-    "Open a new hidden file in the folder of `path`, locked until it is closed; return its path and the file"
+    "Open a new hidden file in the folder of `path`, locked until it is closed; return the hidden path and the file"
     remove_leftovers(path.parent)
     while True:
         hidden = _make_hidden_path(path)
@@ -171,7 +171,7 @@ def open_hidden(
 def hidden_folder(
     path:Path # the file or folder to replace
 ) -> Iterator[Path]:
-    "Yield a new hidden folder in the folder of `path` that only this user can read; remove it at the end"
+    "Create a hidden folder next to `path`, readable only by this user, and yield it; remove it when the block ends"
     hidden,f = open_hidden(path, 0o600)
     folder = _get_folder(hidden)
     with f:
@@ -220,7 +220,7 @@ class Draft:
     def publish(self,
         stale:Any=() # names of old files to remove, unless a new file has the name
     ) -> None:
-        "Flush the files to the disk, move them into the folder, and remove the draft"
+        "Flush the files to the disk, remove the `stale` files, move the new files into the folder, and close the draft"
         new = []
         if self.block: new = sorted(self.path.iterdir())
         for file in new:
@@ -232,6 +232,6 @@ class Draft:
 
     @uninterrupted
     def close(self) -> None:
-        "Remove the hidden folder and its files"
+        "Remove the hidden folder and its files; do nothing if that is done already"
         block,self.block = self.block,None
         if block: block.__exit__(None, None, None)

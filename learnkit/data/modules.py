@@ -63,7 +63,7 @@ def trainable_params(
 def one_param(
     m:nn.Module # a model
 ) -> nn.Parameter|None:
-    "Return the first parameter of `m`, `None` if it has none"
+    "Return the first parameter of `m`, or None if it has no parameters"
     return next(m.parameters(), None)
 
 def has_params(
@@ -76,7 +76,7 @@ def has_params(
 def is_writable(
     t:Tensor # a parameter or a buffer
 ) -> bool:
-    "Return whether `t` can be written in place: False if it is lazy, meta, sparse, or repeats elements after `expand`"
+    "Return whether `t` can be written in place: it is dense, has memory, and does not repeat elements after `expand`"
     has_no_memory = is_lazy(t) or t.is_meta or t.layout is not strided
     if has_no_memory: return False
     if t.numel()<2: return True
@@ -99,7 +99,7 @@ class ParameterModule(nn.Module):
 def flatten_model(
     m:nn.Module # a model
 ) -> list[nn.Module]:
-    "Return the modules of `m` without children, in order, and a `ParameterModule` for each parameter of the others"
+    "Return the modules in `m` without children, in order, and a `ParameterModule` for each parameter of other modules"
     children = [*m.children()]
     if not children: return [m]
     children += map(ParameterModule, m.parameters(recurse=False))   # the parameters that `m` has directly
@@ -131,7 +131,7 @@ def norm_bias_params(
     m:nn.Module,        # a model
     with_bias:bool=True # include the biases of other layers?
 ) -> list[nn.Parameter]:
-    "Return the parameters of all normalization layers in `m`, and with `with_bias` the biases of the other layers"
+    "Return the parameters of all normalization layers in `m` and, if `with_bias`, the biases of the other layers"
     norms,biases = norms_and_biases(m)
     if with_bias: return norms+biases
     return norms

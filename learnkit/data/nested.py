@@ -110,11 +110,11 @@ def item_find(
 def is_record(
     o:Any # anything
 ) -> bool:
-    "Return whether `o` is an instance of a dataclass; False if also a mapping, such as an output of transformers"
+    "Return whether `o` is an instance of a dataclass that is not a mapping, as the outputs of transformers are"
     return is_dataclass(o) and not isinstance(o, (type,Mapping))
 
 def make_record(
-    values:list, # the values of the fields, in order
+    values:list, # the field values, in the order of the fields
     cls:type     # a dataclass
 ) -> Any:
     "Create an instance of `cls` without calling its `__init__`, even if the dataclass is frozen"
@@ -125,7 +125,7 @@ def make_record(
 def record_values(
     o:Any # an instance of a dataclass
 ) -> list:
-    "Return the values of the fields of `o`, in order"
+    "Return the field values of `o`, in the order of the fields"
     return [getattr(o, field.name) for field in fields(o)]
 
 # %% ../../nbs/data/00_nested.ipynb #963a44df
@@ -166,7 +166,7 @@ def to_concat(
     xs:list,  # one result per batch, all of the same structure
     dim:int=0 # the dimension of the samples
 ) -> Any:
-    "Concatenate batches' results; None if all are None; raise ValueError if keys differ, or a tensor has no `dim`"
+    "Concatenate the batches' results, or return None if all are None; raise ValueError if keys or dimensions differ"
     if len(xs)==0: return xs
     x = xs[0]
     if all(isinstance(o, Tensor) for o in xs): return _concat_tensors(xs, dim)
@@ -197,7 +197,7 @@ def nested_reorder(
     t:Any,   # tensors in nested containers, as `to_concat` returns them
     idxs:Any # the indices of the samples to select, in this order: a tensor or a list of integers
 ) -> Any:
-    "Select the samples `idxs` from all tensors and `L`s in `t`; raise TypeError for a leaf that is neither"
+    "Select the samples `idxs` from each tensor and list of samples in `t`; raise TypeError for other leaves but None"
     if is_listy(idxs): idxs = [*idxs]
     idxs = torch.as_tensor(idxs, dtype=torch.long)
     if t is None: return t

@@ -43,7 +43,7 @@ sampler_names = 'sampler','batch_sampler'
 def contents_of(
     o:Any # a function, a container, or an object
 ) -> Iterable[tuple[Any, Any]]:
-    "Return `(name, object)` for the objects that `o` refers to, at most 100 of a container; empty without attributes"
+    "Return `(key, object)` pairs of the objects that `o` refers to: up to 100 of a container; none without attributes"
     if isinstance(o, functions): return enumerate(of_function(o))
     if isinstance(o, (list,tuple)): return enumerate(o[:100])
     if isinstance(o, dict): return [*o.items()][:100]
@@ -80,7 +80,7 @@ def _is_no_data(o): return isinstance(o, excluded_types)
 def objects_in(
     **parts:Any # parts of a loader, by name
 ) -> dict[str, Any]:
-    "Return the objects with attributes in `parts`, by their paths"
+    "Return a dict of the objects with attributes in `parts`, by dotted path; skip those of `excluded_types`"
     found,seen = {},{}
     for name,part in parts.items():
         for path,o in walk_parts(part, (name,), seen, _is_no_data, is_stateful): found['.'.join(map(str, path))] = o
@@ -89,7 +89,7 @@ def objects_in(
 def data_objects(
     dl:Any # a loader
 ) -> dict[str, Any]:
-    "Return the objects that produce the batches of `dl`, by their paths"
+    "Return a dict of the objects that produce the batches of `dl`, by dotted path"
     parts = {k:getattr(dl, k, None) for k in ('dataset','collate_fn',*sampler_names)}   # samplers refer to the dataset
     if not isinstance(dl, DataLoader): parts['loader'] = dl
     return objects_in(**parts)
@@ -98,20 +98,20 @@ def data_objects(
 def is_small(
     v:Any # anything
 ) -> bool:
-    "Return whether `v` is a tensor that is cheap to copy"
+    "Return whether `v` is a dense tensor of at most 1000 elements that is not on the meta device"
     if not isinstance(v, torch.Tensor) or v.layout is not torch.strided: return False
     return v.numel()<=1000 and not v.is_meta
 
 def numbers_in(
     o:Any # an object
 ) -> dict[str, Any]:
-    "Return the attributes of `o` that are numbers, and copies on the CPU of its small tensors, by name"
+    "Return a dict of the attributes of `o` that are numbers, and of CPU copies of its small tensors, by name"
     numbers = {k:v for k,v in vars(o).items() if type(v) in (bool,int,float)}
     tensors = {k:v.detach().to('cpu', copy=True) for k,v in vars(o).items() if is_small(v)}
     return numbers | tensors
 
 def has_changed(
-    now:Any,   # a number or a tensor
+    now:Any,   # the current value: a number or a tensor
     before:Any # the earlier value
 ) -> bool:
     "Return whether `now` differs from `before`; NaN equals NaN"
@@ -128,10 +128,10 @@ def has_changed(
 # %% ../../nbs/data/52_parts.ipynb #462b4cd2
 def changed_names(
     o:Any,      # an object
-    now:dict,   # the present values of its attributes, by name
+    now:dict,   # the current values of its attributes, by name
     before:dict # their earlier values
 ) -> list[str]:
-    "Return the names of the attributes whose values have changed"
+    "Return the names of the attributes whose values have changed, except an `epoch` that `set_epoch` sets"
     res = []
     for k,v in now.items():
         first = before.get(k, getattr(type(o), k, None))   # an attribute that was set later had the value of the class
@@ -154,6 +154,6 @@ def is_library(
 def may_lose_numbers(
     o:Any # a part of a loader
 ) -> bool:
-    "Return whether checkpoints omit the numbers in `o`: an object of a user's class without `state_dict`"
+    "Return whether checkpoints omit the numbers in `o`: its class is a user's, and has no `state_dict`"
     if is_library(o) or is_foreign(type(o)): return False
     return not is_stateful(o)

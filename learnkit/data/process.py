@@ -27,7 +27,7 @@ _alone = ContextVar('alone', default=False)   # is this a block of `alone`?
 _is_initialized = getattr(dist, 'is_initialized', bool)   # `bool()` is False: for PyTorch without process groups
 
 def in_group() -> bool:
-    "Return whether this process is one of a group, outside of a block of `alone`"
+    "Return whether this process belongs to a process group and is not in an `alone` block"
     return _is_initialized() and not _alone.get()
 
 def shared_store() -> Any:
@@ -51,7 +51,7 @@ def rank_distrib() -> int:
     return _ungrouped_rank[0]
 
 def num_distrib() -> int:
-    "Return the world size: how many processes train together, 1 without distributed training"
+    "Return the world size, the number of processes that train together: 1 without a process group, or in `alone`"
     if not in_group(): return 1
     return dist.get_world_size()
 
@@ -61,7 +61,7 @@ def rank0_first(
     *args:Any,     # passed to `func`
     **kwargs:Any   # passed to `func`
 ) -> Any:
-    "Call `func` in process 0 first, then in all others, and return its result; every process must call it"
+    "Call `func` in process 0, then in the others; return the result. All processes must call this function"
     if rank_distrib(): dist.barrier()   # wait until process 0 has finished
     try: return func(*args, **kwargs)
     finally:
@@ -80,7 +80,7 @@ def _all_gather(x, sizes):
 _shard_blocks:list = []   # the ranks that were passed to each open block of `sharded_among`
 
 def shard_ranks() -> Sequence[int]:
-    "Return the ranks of the processes that have the shards of the data: all ranks, except in a `sharded_among` block"
+    "Return the ranks among which the data is sharded: those of the innermost `sharded_among` block, or all ranks"
     if _shard_blocks and in_group(): return _shard_blocks[-1]
     return range(num_distrib())
 
@@ -89,7 +89,7 @@ def num_shards() -> int:
     return len(shard_ranks())
 
 def shard_rank() -> int:
-    "Return the index of this process's shard of the data"
+    "Return the index of this process's shard of the data; 0 if the data is not sharded"
     if num_shards()==1: return 0
     return shard_ranks().index(rank_distrib())
 
@@ -97,7 +97,7 @@ def shard_rank() -> int:
 def maybe_gather(
     x:Tensor|None # the tensor of this process; only the first dimension may differ; None: the process has none
 ) -> Tensor|None:
-    "Concatenate the tensors of all processes, or average scalars; None if all are None; ValueError if shapes differ"
+    "Join all processes' tensors, or average scalars; return None if all are None; raise ValueError if shapes differ"
     if num_shards()==1: return x
     return _gather(x, shard_ranks())
 
@@ -159,7 +159,7 @@ def _read_head(message):
 def gather_objects(
     x:Any # this process's object; it is pickled
 ) -> list:
-    "Return the objects of all processes, by rank; every process must call it"
+    "Return a list of the objects of all processes, by rank; all processes must call this function"
     if num_distrib()==1: return [x]
     data = _pickle(x)
     by_rank = _exchange_bytes(data)
@@ -183,7 +183,7 @@ def _join_message(head, rest):
 def from_first(
     x:Any # process 0's object, which is pickled; the other processes' objects are ignored
 ) -> Any:
-    "Return process 0's object; every process must call it"
+    "Return the object of process 0 in every process; all processes must call this function"
     if num_distrib()==1: return x
     is_first,data = rank_distrib()==0,b''
     if is_first: data = _pickle(x)
@@ -197,7 +197,7 @@ def from_first(
 def is_equal_in_all(
     x:Any # this process's object, which is compared by its `repr`
 ) -> bool:
-    "Return whether all processes have the same object; every process must call it, and sends only 32 bytes"
+    "Return whether the objects of all processes are equal; all must call this function, and each sends only 32 bytes"
     if num_distrib()==1: return True
     digest = blake2b(repr(x).encode(), digest_size=32).digest()
     by_rank = _exchange_bytes(digest)
@@ -286,7 +286,7 @@ def _gather_rows(x, by_rank, like, device):
 def largest(
     x:float # a number
 ) -> float:
-    "Return the largest `x` among all processes; every process must call it"
+    "Return the largest `x` of all processes; all processes must call this function"
     if num_distrib()==1: return x
     by_rank = _gather(torch.tensor([x], dtype=torch.float64), range(num_distrib()))
     return max(by_rank.tolist())
@@ -296,7 +296,7 @@ def gather_turns(
     x:Tensor|None,  # this process's results, batch by batch; `None`: it has none
     sizes:list[int] # the number of rows in each batch
 ) -> Tensor|None:
-    "Concatenate the batches of all processes: the first of each process, then the second, …; None if none has any"
+    "Concatenate the processes' batches: the first of each process, then the second, …; return None if all are None"
     if num_shards()==1: return x
     ranks = shard_ranks()
     whole,sizes_by_rank = _gather(x, ranks),gather_objects(sizes)   # every process must call it, even without a batch
@@ -309,10 +309,10 @@ def gather_turns(
 
 # %% ../../nbs/data/15a_process.ipynb #c1d20e05
 def scatter(
-    parts:list|None, # in process 0 an integer tensor for each process, all of one length; in others None
+    parts:list|None, # in process 0, an integer tensor for each process; in the other processes, None
     n:int            # the length of each tensor
 ) -> Tensor:
-    "Send each process its tensor from process 0; return this process's, on the CPU; every process must call it"
+    "Send each process its tensor from process 0; return this process's tensor on the CPU. All must call this function"
     own = torch.empty(n, dtype=torch.int64, device=_get_sending_device('cpu'))
     if parts is not None: parts = [part.to(own.device).contiguous() for part in parts]
     dist.scatter(own, parts, 0)
@@ -322,14 +322,14 @@ def scatter(
 def gather_from_shards(
     x:Any # the object of this process; it is pickled
 ) -> list:
-    "Return the objects of the processes that have different shards of the data; every process must call it"
+    "Return the objects of the processes that have the shards of the data; all processes must call this function"
     by_rank = gather_objects(x)
     return [by_rank[rank] for rank in shard_ranks()]
 
 def drop_repeats(
     by_rank:list # the objects of all processes, by rank
 ) -> list:
-    "Return `by_rank` with None for each process that repeats the shard of another; every process must call it"
+    "Return `by_rank`, with None for each process that repeats another's shard; all processes must call this function"
     if num_shards()==num_distrib(): return by_rank
     once,counted = [],from_first([*shard_ranks()])
     for rank,x in enumerate(by_rank):
@@ -364,7 +364,7 @@ def to_detach(
     cpu:bool=True,   # move the tensors to the CPU?
     gather:bool=True # concatenate the tensors of all processes?
 ) -> Any:
-    "Detach the tensors in `b`, gather them from all processes, and move them to the CPU"
+    "Detach the tensors in `b`; if `gather`, concatenate those of all processes; if `cpu`, move them to the CPU"
     def detach(x):
         if not isinstance(x, Tensor): return x
         x = x.detach()
@@ -388,14 +388,14 @@ def is_sharded(
 def whole(
     t:Any # a tensor of any kind
 ) -> Tensor:
-    "Return `t` as a plain tensor, assembled from the shards of all processes; if `t` is sharded, all must call it"
+    "Return `t` as a plain tensor, assembled from its shards; if `t` is sharded, all processes must call this function"
     if not is_sharded(t): return t
     return t.detach().full_tensor()
 
 def local_shard(
     t:Any # a tensor of any kind
 ) -> Tensor:
-    "Return this process's shard of `t`, detached and in the same memory; `t` itself if it is not sharded"
+    "Return this process's shard of `t`, detached and in the same memory, or `t` itself if it is not sharded"
     if not is_sharded(t): return t
     return t.detach().to_local()
 
@@ -422,7 +422,7 @@ def lay_out_state(
     state:Any,      # weights by name in a dictionary, as from a file
     model:nn.Module # the model that will load them
 ) -> dict:
-    "Return `state` with the layout of the model's tensors of the same names; if any is sharded, all must call it"
+    "Return `state` with each tensor laid out as the model's; if any is sharded, all processes must call this function"
     own = model.state_dict()
     if not any(map(is_sharded, [*own.values(), *state.values()])): return state
     res:Any = type(state)(state)
@@ -435,14 +435,14 @@ def lay_out_state(
 def mesh_of(
     t:Any # a tensor of any kind
 ) -> Any:
-    "Return the `DeviceMesh` of a sharded tensor; None for a plain one"
+    "Return the `DeviceMesh` of a sharded tensor, or None for a plain tensor"
     if not is_sharded(t): return None
     return t.device_mesh
 
 def group_by_mesh(
     ts:Iterable # tensors of any kind
 ) -> list[list]:
-    "Return the tensors in one list for each device mesh, and one for plain tensors"
+    "Return a list of lists: the tensors of each device mesh, and the plain tensors"
     lists = {}
     for t in ts: lists.setdefault(mesh_of(t), []).append(t)
     return [*lists.values()]
@@ -451,7 +451,7 @@ def total_norm(
     ts:Iterable,       # tensors of any kind
     norm_type:float=2. # which norm: 2 is the Euclidean, `inf` the largest element
 ) -> Tensor:
-    "Return the norm of all tensors together as a plain tensor; if any is sharded, all processes must call it"
+    "Return the joint norm of all tensors as a plain tensor; if one is sharded, all processes must call this function"
     norms = [whole(nn.utils.get_total_norm(same, norm_type)) for same in group_by_mesh(ts)]
     if len(norms)==1: return norms[0]
     return nn.utils.get_total_norm(norms, norm_type)
@@ -461,7 +461,7 @@ def gathered(
     t:Tensor,       # a sharded tensor
     copy:bool=False # copy the tensor even if one process already has all of it on the CPU?
 ) -> Tensor|None:
-    "Return all of `t` on the CPU in process 0, and None in the other processes; all must call it"
+    "Return all of `t` on the CPU in process 0, and None in the other processes; all of them must call this function"
     t = whole(t)
     if rank_distrib()!=0: return None
     return t.to('cpu', copy=copy)
@@ -470,7 +470,7 @@ def own_shard(
     t:Tensor,                # a sharded tensor
     copy:Callable|bool=False # True: copy this process's shard to the CPU; or a function that copies `t`
 ) -> Tensor:
-    "Return `t` detached, still sharded; with `copy`, a copy that training does not change"
+    "Return `t`, detached and still sharded; if `copy`, return a copy that training does not change"
     t = t.detach()
     if callable(copy): return copy(t)
     if copy: return t.to('cpu', copy=True)
@@ -493,7 +493,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 # %% ../../nbs/data/15c_team.ipynb #0d402ea7
 class Team:
-    "The processes that train together: in this class only this one; `learnkit.processes` has the subclass for several"
+    "The processes that train together: here only the current process; `learnkit.processes` has a subclass for several"
     several:ClassVar[Any] = None   # the class for several processes, set by `processes`
     group:Any = None               # the process group that agrees about files
 
@@ -505,7 +505,7 @@ class Team:
         what:str,  # the kind of run, for messages: 'fit'
         cbs:Any    # the callbacks of this fit
     ) -> list:
-        "Wait for the other processes at the start of a fit; return more callbacks for the fit"
+        "Wait for the other processes at the start of a fit; return callbacks to add for the fit"
         return []
     def enclose(self,
         learn:Any, # the Learner
@@ -518,17 +518,17 @@ class Team:
         learn:Any, # the Learner
         what:str   # the kind of run, for messages
     ) -> list:
-        "Wait for the other processes at the start of a validation or prediction; return more callbacks for the run"
+        "Wait for the other processes at the start of a validation or prediction; return callbacks to add for it"
         return []
 
     def agree(self,
         learn:Any # the Learner, in a fit
     ) -> None:
-        "Wait for the other processes before a collective within a fit; raise the Cancel that one of them raised"
+        "Wait for the other processes before a collective call in a fit; raise the Cancel exception that one has raised"
     def start_exchange(self,
         data:bytes # bytes of this process
     ) -> Callable|None:
-        "Send bytes; return a function that waits for those of all processes; None if only the group can send them"
+        "Send `data`; return a function that waits for the data of all processes, or None if only the group can send"
     def meet(self,
         what:str # the reason for waiting, for messages
     ) -> None:
@@ -536,18 +536,18 @@ class Team:
     def in_all(self,
         f:Callable # called without arguments
     ) -> list:
-        "Call `f` in each process; return the results of all, or raise the first error in all"
+        "Call `f` in each process; in all processes, return the results by rank, or raise the first error"
         return [f()]
     def in_first(self,
         f:Callable # called without arguments
     ) -> Any:
-        "Call `f` in one process; return its result in all, or raise its error in all"
+        "Call `f` in one process; in all processes, return the result of `f`, or raise its error"
         return f()
     def in_background(self,
         f:Callable, # called in a thread
         *args:Any   # passed to `f`
     ) -> None:
-        "Call `f` in this background thread; with several processes it may communicate with theirs"
+        "Call `f` in the current background thread; `f` may communicate with such threads of the other processes"
         f(*args)
 
     def has_shard(self,
@@ -559,7 +559,7 @@ class Team:
         idxs:list, # the indices of this process's samples
         res:list   # nested results for these samples
     ) -> list:
-        "Return the results of all processes, in the order of the samples' indices; with one process, `res` unchanged"
+        "Return the results of all processes in the order of the samples' indices, or `res` unchanged with one process"
         return res
 
 # %% ../../nbs/data/15c_team.ipynb #1c231fd1
@@ -582,7 +582,7 @@ def join_team() -> None:
 def distributed_sampler(
     dl:Any # a loader
 ) -> DistributedSampler|None:
-    "Return the `DistributedSampler` of `dl`, which gives each process its own shard; `None` if it has none"
+    "Return the `DistributedSampler` of `dl`, which gives each process its own shard, or None if `dl` has none"
     batch_sampler = getattr(dl, 'batch_sampler', None)
     for sampler in (batch_sampler, getattr(batch_sampler, 'sampler', None), getattr(dl, 'sampler', None)):
         if isinstance(sampler, DistributedSampler): return sampler

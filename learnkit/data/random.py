@@ -56,7 +56,7 @@ class Rng(NamedTuple):
     put:Callable # sets a state
 
 def device_rngs() -> dict[str,list[Rng]]:
-    "Return an `Rng` for the generator of each device, by the kind of accelerator"
+    "Return a dict from the type of each accelerator to a list with an `Rng` for each of its devices"
     rngs = {}
     for name,module in _get_device_modules().items():
         if name=='mps': rngs[name] = [Rng(module.get_rng_state, module.set_rng_state)]
@@ -71,13 +71,13 @@ def _make_device_rng(module, i):
 def plain_state(
     o:Any # a state of a NumPy generator: numbers and arrays in dictionaries
 ) -> Any:
-    "Return `o` with lists instead of arrays, which a checkpoint can store"
+    "Return `o` with lists and numbers in place of NumPy arrays and scalars, so that a checkpoint can store it"
     if isinstance(o, dict): return {k:plain_state(v) for k,v in o.items()}
     if hasattr(o, 'tolist'): return o.tolist()
     return o
 
 def get_random_states() -> dict:
-    "Return the states of all global random number generators, as keyword arguments of `set_random_states`"
+    "Return the states of all global random number generators, in a dict of keyword arguments for `set_random_states`"
     states:dict[str,Any] = dict(random_state=random.getstate(), torch_state=torch.get_rng_state())
     if 'numpy' in sys.modules: states['numpy_state'] = plain_state(sys.modules['numpy'].random.get_state(legacy=False))
     for name,rngs in device_rngs().items(): states[f'torch_{name}_state'] = [rng.get() for rng in rngs]
@@ -104,7 +104,7 @@ def _as_bit_state(entries):
 def check_numpy_state(
     state:Any # a result of a generator's `get_state`, or the `state` of a bit generator
 ) -> None:
-    "Raise ValueError if a NumPy generator in this state would read outside of its memory"
+    "Raise ValueError if `state` is no NumPy generator's state, or its position is outside of the generator's memory"
     if isinstance(state, (tuple,list)): state = _as_bit_state([*state])   # of a `RandomState`
     if not _fits_numpy(state): raise ValueError(
         'This is not the state of a NumPy generator: its position is outside of its memory.')
@@ -113,7 +113,7 @@ def check_numpy_state(
 def check_torch_state(
     state:Any # a result of a generator's `get_state`
 ) -> None:
-    "Raise ValueError if a PyTorch generator in this state would read outside of its memory"
+    "Raise ValueError if `state` is no PyTorch generator's state, or its position is outside of the generator's memory"
     if not _fits_torch(state): raise ValueError(
         'This is not the state of a PyTorch generator: its position is outside of its memory.')
 
@@ -130,7 +130,7 @@ def _fits_torch(state):
 def pack_state(
     o:Any # states of generators, as `get_random_states` returns them
 ) -> Any:
-    "Return `o` with each list of more than 100 integers, of 32 bits each, packed into bytes"
+    "Return `o` with each list of more than 100 integers packed into bytes, 32 bits for each integer"
     if isinstance(o, dict): return {k:pack_state(v) for k,v in o.items()}
     if not isinstance(o, (list,tuple)): return o
     if len(o)>100: return array('I', o).tobytes()
@@ -153,9 +153,9 @@ def set_random_states(
     torch_cuda_state:list|None=None,  # one state per CUDA device
     torch_xpu_state:list|None=None,   # one state per XPU device
     torch_mps_state:list|None=None,   # a list of one state
-    **others:list|None                # `torch_<type>_state` of other accelerators
+    **others:list|None                # `torch_<type>_state` of other accelerators: one state per device
 ) -> None:
-    "Restore the states that `get_random_states` returned; raise ValueError, and restore nothing, if one is wrong"
+    "Restore states from `get_random_states`; raise ValueError and restore none if a CPU generator's state is invalid"
     random_state,numpy_state = unpack_state(random_state),unpack_state(numpy_state)
     # all states are checked before the first is set
     if numpy_state is not None: check_numpy_state(numpy_state)
@@ -188,7 +188,7 @@ def no_random(
     seed:int=42,            # the seed inside the block
     reproducible:bool=False # as in `set_seed`
 ) -> Iterator[None]:
-    "Run a block with the random seed `seed`; restore all random states afterwards"
+    "Run a block with the random seed `seed`; afterwards restore all random states, and cuDNN's flags"
     states = get_random_states()
     cudnn:Any = torch.backends.cudnn   # PyTorch replaces this module with an object with the two flags
     flags = cudnn.deterministic,cudnn.benchmark
@@ -203,7 +203,7 @@ def no_random(
 def derived_seed(
     high:int=2**62 # the seed is less than this
 ) -> int:
-    "Return a seed derived from the state of PyTorch's global generator, which does not change"
+    "Return a seed derived from the state of PyTorch's global generator, without changing that state"
     g = torch.Generator()
     g.set_state(torch.get_rng_state())
     return int(torch.randint(high, (), generator=g))
@@ -215,7 +215,7 @@ from random import Random, SystemRandom
 def bit_generator(
     g:Any # anything
 ) -> Any:
-    "Return the bit generator of a NumPy generator, `None` for anything else"
+    "Return the bit generator of a NumPy generator, or None for any other object"
     np = sys.modules.get('numpy')
     if np is None: return None
     if isinstance(g, np.random.RandomState): return g._bit_generator
@@ -265,7 +265,7 @@ def set_generator(
     g:Any,    # a random number generator
     state:Any # a result of `generator_state`; a file may have turned its tuples into lists
 ) -> None:
-    "Set the state of `g`; raise ValueError if `g` cannot be in `state`"
+    "Set the state of the generator `g`; raise ValueError if `state` is invalid for `g`"
     try: _set(g, state)
     except (TypeError, LookupError, AttributeError, RuntimeError, OverflowError) as e:
         raise ValueError(f'This is not the state of a {type(g).__name__}: {e}') from e
@@ -285,7 +285,7 @@ def check_generator(
     g:Any,    # a random number generator
     state:Any # the state to check
 ) -> None:
-    "Raise ValueError if `g` cannot be in `state`; `g` does not change"
+    "Raise ValueError if `state` is invalid for the generator `g`, without changing `g`"
     set_generator(_create_generator(g), state)
 
 def _create_generator(g):
@@ -316,7 +316,7 @@ def _read_memory(o):
     return ctypes.string_at(id(o)+header, type(o).__basicsize__-header)
 
 def rng_fingerprints() -> dict:
-    "Return, under the names of `set_random_states`, a value for each global CPU generator that changes when it draws"
+    "Return a value for each global CPU generator that changes when it draws, by its parameter of `set_random_states`"
     return dict(random_state=random.getstate(), torch_state=torch.get_rng_state().numpy().tobytes(),
                 numpy_state=_hash_numpy_generator())
 
@@ -324,7 +324,7 @@ def rng_fingerprints() -> dict:
 def states_of(
     names:Any # the generators: keys of the result of `rng_fingerprints`
 ) -> dict:
-    "Return the states of the named global generators, as keyword arguments of `set_random_states`"
+    "Return the states of the named global generators, in a dict of keyword arguments for `set_random_states`"
     states = {}
     if 'random_state' in names: states['random_state'] = random.getstate()
     if 'torch_state' in names: states['torch_state'] = torch.get_rng_state()

@@ -48,11 +48,11 @@ def _draws_later(sampler):
 class Skip(NamedTuple):
     "The steps of a sampler that the next pass skips, with their random states"
     done:int              # the number of steps to skip
-    requested:int         # the number of steps to repeat; over `done` if workers had requested steps in advance
+    requested:int         # the number of steps to repeat; above `done` if workers had requested steps in advance
     states:dict|None=None # the recorded random states of these steps, from `StepRecorder`
 
 class LateSteps:
-    "Iterates over the steps of a sampler after the skipped ones, which it takes when the first step is requested"
+    "Iterates over a sampler's steps after the steps to skip, which are taken only when the first step is requested"
     rest:Any = None   # the remaining steps, once iteration has begun
     def __init__(self,
         sampler:Any,   # the `ResumableSampler`
@@ -101,7 +101,7 @@ class ResumableSampler(GetAttr):
         return self._record(it, self.yielded)
 
     def take_skipped(self) -> None:
-        "Take the steps to skip, unless workers have requested steps already; let the next pass skip none"
+        "Take the steps to skip from the sampler, if that is not done yet; let the next pass skip no steps"
         self.late_steps.begin()
         self.skip,self.restore_rng = None,noop
 
@@ -139,11 +139,11 @@ class OpenedBatches(GetAttr):
 
 # %% ../../nbs/data/67_resumable_loader.ipynb #b43a1dc5
 class ProbedBatches(PositionedBatches):
-    "Iterates over batches of data that tracks its position; compares one with its prediction from the data's state"
+    "Iterates over batches of data that tracks its position; checks whether the data's state predicts one of them"
     n,differs = 0,False
     def __init__(self,
         it:Iterator,       # an iterator of batches
-        again:Any,         # called if `it` has no batch, returns another iterator; None: the data has ended then
+        again:Any,         # returns another iterator, called if `it` yields no batch; None: the data has ended then
         predict:Callable,  # returns the hash of the next batch as loaded from the data's state, or None if unknown
         number:int         # the number of the batch to compare, from 1
     ):
@@ -201,7 +201,7 @@ class ResumableLoader(GetAttr):
 
     @property
     def lost_in_workers(self) -> set[str]:
-        "Descriptions of what workers changed in their copy of the data, which no checkpoint saves; empty without any"
+        "Descriptions of the changes that workers made to their copies of the data, and that no checkpoint saves"
         it = self._get_workers_iterator()
         if not isinstance(it, (RecordedBatches,RecordedStream)): return set()
         return it.lost
@@ -242,19 +242,19 @@ class ResumableLoader(GetAttr):
 
     @property
     def batch_indices(self) -> Any:
-        "The dataset indices of the batches of this pass, if they are recorded; else None"
+        "The dataset indices of the batches of this pass, or None if they are not recorded"
         if self.seeded: return self.dl.batch_indices
         if not self.indexed: return None
         return self.resumable_sampler.yielded
     def keep_indices(self) -> None:
-        "Record the dataset indices of batches, from the next pass on"
+        "Record the dataset indices of batches from the next pass on, if the dataset is map-style"
         if not self.indexed: return
         if self.resumable_sampler.yielded is None: self.resumable_sampler.yielded = deque()
 
     def begin_at(self,
         state:dict # a result of `state`
     ) -> None:
-        "Let the next pass begin at the position `state`; restore generators now if that is the start of a pass"
+        "Let the next pass begin at position `state`; restore generators now if that position is the start of a pass"
         self.place = state
         # in the middle of a pass, they are restored after the pass has begun
         if not state['done']: self._set_generators(self.generators, state['now'])
@@ -533,7 +533,7 @@ class ResumableLoader(GetAttr):
         return place.get('done', 0)
 
     def beginning(self) -> dict|None:
-        "Return the position at which the next pass begins; None if the global random states alone determine it"
+        "Return the position at which the next pass begins, or None if the global random states alone determine it"
         if self.seeded: return None
         place:dict[str, Any] = dict(done=0, now=[*map(generator_state, self.generators)])
         if self.stateful is None: return place
@@ -543,7 +543,7 @@ class ResumableLoader(GetAttr):
     def state(self,
         done:int # the number of batches of this pass that the model was trained on; 0: the pass has ended
     ) -> dict|None:
-        "Return the position to resume from, as numbers, tensors and strings; None before the first pass"
+        "Return the position to resume from, as numbers, tensors and strings, or None before the first pass"
         if self.place is not None or self.begun is None: return self.place
         generators = self.generators
         if done: generators = self.to_restore
@@ -565,7 +565,7 @@ class ResumableLoader(GetAttr):
     def why_inexact(self,
         place:dict # a result of `state`
     ) -> str|None:
-        "Return why a run resumed at `place` may see different data, in words; None if no reason is known"
+        "Return a text on why a run resumed at `place` may see different data, or None if no reason is known"
         if self.stateful is not None:
             reason = self._explain_state(place)
             if reason is not None: return reason

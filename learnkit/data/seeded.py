@@ -119,12 +119,12 @@ class RecordedStreamLoader(GetAttr):
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #cd29f8b0
 class SeededLoader(GetAttr):
-    "A loader of the batches of `dl`, from any batch on, in an order that depends only on `seed` and the epoch"
+    "A loader of the batches of `dl` that can begin at any batch, in an order that depends only on `seed` and the epoch"
     _default = 'dl'
     replay:ReplaySampler|None = None   # the order of the samples; None: the dataset is not map-style
     stateful:Any = None                # the dataset or loader that tracks its position; None: none does
     data_state:dict|None = None        # the state of `stateful` at the start of the next pass
-    it:Any = None                      # the iterator of the present pass
+    it:Any = None                      # the iterator of the current pass
     restored:bool = False              # was the position restored, without loading a batch since?
     limit:int|None = None              # how many batches of an epoch are needed; None: all
     live = False                       # has a pass begun since the position was set?
@@ -179,7 +179,7 @@ class SeededLoader(GetAttr):
 
     @property
     def indexed(self) -> bool:
-        "Whether a pass can begin at any batch by index; else the data tracks its position, or is read from the start"
+        "Whether a pass can begin at any batch by index; if not, the data tracks its position or is read from the start"
         return self.replay is not None or is_listed(self.dl)
 
     @property
@@ -196,11 +196,11 @@ class SeededLoader(GetAttr):
 
     def seek(self,
         epoch:int,            # the number of the epoch
-        start:int=0,          # the number of its first batch
+        start:int=0,          # the number of the batch to begin at
         state:dict|None=None, # the entry `state` of a `position`, if any
         limit:int|None=None   # how many batches of the epoch are needed; None: all
     ) -> 'SeededLoader':
-        "Let the next pass begin at batch `start` of an epoch; return the loader itself"
+        "Let the next pass begin at batch `start` of epoch `epoch`; return this loader"
         self.epoch,self.start = epoch,start
         self.data_state,self.limit = state,limit
         self.live = False
@@ -209,7 +209,7 @@ class SeededLoader(GetAttr):
     def in_pass(self,
         done:int # how many batches of the epoch are finished
     ) -> int:
-        "Return how many batches of the present pass are finished: here `done`, as each epoch is one pass"
+        "Return how many batches of the current pass are finished: here `done`, as each epoch is one pass"
         return done
 
     @property
@@ -261,12 +261,12 @@ class SeededLoader(GetAttr):
 
     def begin_at(self,
         limit:int|None=None, # how many batches of the next epoch are needed; None: all
-        seed:Any=None,       # `seed` and the next three: a result of `position`; None: keep the present position
+        seed:Any=None,       # `seed` and the next three: a result of `position`; None: keep the current position
         epoch:int=0,         # the number of the epoch
-        start:int=0,         # the number of its first batch
+        start:int=0,         # the number of the batch to begin at
         state:dict|None=None # the state of the data at that position, if any
     ) -> None:
-        "Let the next pass begin at a position, and set how many batches are needed"
+        "Let the next pass begin at the position, if one is given, and set how many batches are needed"
         if seed is not None:
             if isinstance(seed, list): seed = tuple(seed)
             self.seed = seed
@@ -321,13 +321,13 @@ class ShardLoader(SeededLoader):
         state:dict|None=None, # the entry `state` of a `position`, if any
         limit:int|None=None   # not used: `stream` has the limit
     ) -> 'ShardLoader':
-        "Let the next pass begin at batch `start` of an epoch; return the loader itself"
+        "Let the next pass begin at batch `start` of epoch `epoch`; return this loader"
         return super().seek(epoch, start*self.n, state)
 
     def own(self,
         shards:list # the shards of a batch; fewer than `n` at the end of an epoch
     ) -> list:
-        "Return this process's shards of a batch; empty if it has none"
+        "Return this process's shards of a batch, an empty list if it has none"
         return shards[self.first:self.first+self.size]
 
     def _record(self, sampler, seed):

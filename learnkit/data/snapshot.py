@@ -30,7 +30,7 @@ from ..loop.tracebacks import add_note, text_of
 
 # %% ../../nbs/data/30a_snapshot.ipynb #24309cb9
 class Snapshot:
-    "A group of saved states, which `restore` and the end of a `with` block restore"
+    "A group of saved states, restored by `restore` or at the end of a `with` block"
     def __init__(self,
         *snapshots:'Snapshot|Callable' # snapshots, or functions that restore a state; the last is restored first
     ): self.snapshots = snapshots
@@ -66,7 +66,7 @@ def snapshot_attributes(
     o:Any,     # an object
     *names:str # the names of its attributes
 ) -> Snapshot:
-    "Take a snapshot of these attributes of `o`: of the references, not of the contents of the objects"
+    "Take a snapshot of the attributes `names` of `o`: of their references to objects, not of the objects' contents"
     attributes = vars(o)
     saved = {k:attributes[k] for k in names if k in attributes}
     def restore():
@@ -89,7 +89,7 @@ def python_class(
 def entries(
     o:Any # a container
 ) -> list:
-    "Return the entries of a container, of a dict `[key, value, …]`, without calling overridden methods"
+    "Return a list of the entries of a container, for a dict `[key, value, …]`, without calling overridden methods"
     cls = python_class(type(o))
     if issubclass(cls, dict): return [*chain(*cls.items(o))]
     return [*cls.__iter__(o)]
@@ -195,7 +195,7 @@ def snapshot_random() -> Snapshot:
 def snapshot_generator(
     g:Any # a generator of Python, NumPy or PyTorch
 ) -> Snapshot:
-    "Take a snapshot of the state of a random number generator; return an empty one for any other object"
+    "Take a snapshot of the state of a random number generator; return an empty snapshot for any other object"
     if isinstance(g, torch.Generator): return Snapshot(partial(g.set_state, g.get_state()))
     if isinstance(g, SystemRandom): return Snapshot()   # it has no state
     if isinstance(g, Random): return Snapshot(partial(g.setstate, g.getstate()))
@@ -261,7 +261,7 @@ def snapshot_vars(
     o:Any,             # an object with attributes
     careful:bool=False # restore nothing, but warn, if an attribute has state that cannot be restored?
 ) -> Snapshot:
-    "Take a snapshot of all attributes of `o`: of the references, not of the contents of the objects"
+    "Take a snapshot of all attributes of `o`: of their references to objects, not of the objects' contents"
     now,saved,missing = vars(o),{**vars(o)},object()
     unrestorable = None
     if careful: unrestorable = _find_unrestorable(o)
@@ -315,7 +315,7 @@ _hooks = vars(nn.Module()).keys() - {'_parameters','_buffers','_modules'}
 def of_function(
     f:FunctionType|MethodType|partial # a function
 ) -> list:
-    "Return the objects that `f` holds: the object of a method, the arguments of a `partial`, the closure"
+    "Return the objects that `f` refers to: a method's object, a partial's function and arguments, a closure's values"
     if isinstance(f, MethodType): return [f.__self__]
     if isinstance(f, partial): return [f.func, *f.args, *f.keywords.values()]
     contents = []
@@ -458,7 +458,7 @@ def snapshot_contents(
     loaders:Iterable=(), # loaders, whose contents are treated as data
     leave:Iterable=()    # parameters to skip
 ) -> Snapshot:
-    "Take a snapshot of all state in `objects` and `loaders`; until it is restored, loaders use new workers"
+    "Take a snapshot of all state in `objects` and `loaders`; until it is restored, a pass starts new workers"
     loaders = [*loaders]
     found:list[tuple[Any,Snapshot]] = [(dl, _snapshot_dataloader(dl)) for dl in loaders if type(dl) is DataLoader]
     todo = [_ToVisit(o, Depth.everything, given=True) for o in objects]
@@ -503,7 +503,7 @@ def _walk(todo, known=(), params=()):
 def generators_in(
     *objects:Any # loaders, datasets, or collate functions
 ) -> list:
-    "Return the distinct random number generators in `objects` and in the objects that they refer to"
+    "Return a list of the distinct random number generators in `objects` and in the objects that `objects` refer to"
     todo  = [_ToVisit(o, Depth.data, given=True) for o in objects]
     found = {id(o):o for o,_ in _walk(todo) if is_generator(o)}
     return [*found.values()]

@@ -17,7 +17,7 @@ from .parts import is_stateful, walk_parts
 
 # %% ../../nbs/data/55a_stateful.ipynb #fc779ee2
 class EndTrackingDataset(IterableDataset):
-    "A dataset of the samples of `ds`; `ended` is True once the last pass has reached the end"
+    "A dataset of the samples of `ds`; `ended` is True if the last pass has reached the end of `ds`"
     ended = False
     def __init__(self,
         ds:Iterable # an iterable of samples
@@ -51,7 +51,7 @@ def forgets_buffer(
 def find_position_tracker(
     dl:Any # a loader
 ) -> Any:
-    "Return the object that tracks the position in `dl`: the loader or its dataset; None if no state has the position"
+    "Return the object that tracks the position in `dl`: the loader or its dataset, or None if neither does"
     ds = getattr(dl, 'dataset', None)
     if forgets_buffer(ds, in_workers=getattr(dl, 'num_workers', 0)>0): return None
     if is_stateful(dl): return dl
@@ -84,7 +84,7 @@ def is_indexed(
 def begins_anew(
     dl:Any # a loader that tracks its position
 ) -> bool|None:
-    "Return whether a pass after an interrupted one begins at the start; None if that depends on the dataset"
+    "Return whether a pass after an interrupted pass begins at the start, or None if that depends on the dataset"
     dataset_class = type(getattr(dl, 'dataset', None))
     if _is_from_torchdata(dl) or dataset_class.__module__.startswith('datasets.'): return True
     if isinstance(dl, DataLoader): return None
@@ -120,11 +120,11 @@ def restore_position(
         raise
 
 class PositionedBatches:
-    "Iterates over batches of data that tracks its position; `ended` is True once there are no more"
+    "Iterates over batches of data that tracks its position; `ended` is True once there are no more batches"
     ended,yielded = False,False
     def __init__(self,
         it:Iterator,   # an iterator of batches
-        again:Any=None # called if `it` has no batch, returns another iterator; None: the data has ended then
+        again:Any=None # returns another iterator, called if `it` yields no batch; None: the data has ended then
     ): self.it,self.again = it,again
 
     def __iter__(self) -> Iterator: return self
@@ -207,7 +207,7 @@ class RngStream:
     def load_state_dict(self,
         state:tuple # a result of `state_dict`; a file may have turned its tuples into lists
     ) -> None:
-        "Continue from `state` in the next block; raise ValueError if a generator cannot be in such a state"
+        "Let the next block continue from `state`; raise ValueError if `state` is invalid"
         (version,numbers,gauss),torch_,numpy = state
         check_torch_state(torch_)
         if numpy is not None: check_numpy_state(numpy)
@@ -245,7 +245,7 @@ from .snapshot import snapshot_random
 def check_states(
     states:Any # keyword arguments of `set_random_states`, read from a file
 ) -> None:
-    "Raise ValueError if `states` is not such a dictionary, or if a generator cannot be in one of the states"
+    "Raise ValueError if `states` is not a dict of the states of CPU generators, or if one of the states is invalid"
     known = {'random_state','torch_state','numpy_state'}
     if not isinstance(states, dict) or not states.keys()<=known: raise ValueError(
         f'the saved random states must be a dictionary with keys among {sorted(known)}, not {states!r:.40}')
@@ -255,7 +255,7 @@ def check_states(
 _max_steps = 4000   # how many steps are recorded: their states take 20 MB
 
 class StepRecorder(GetAttr):
-    "Iterates over `it`; records the random states before a step that draws, if other code drew since the last one"
+    "Iterates over `it`; records the random states before a step that draws, if other code has drawn since the last one"
     _default = 'it'
     ended = False   # has `it` ended while `again` repeated steps?
     def __init__(self,
@@ -287,7 +287,7 @@ class StepRecorder(GetAttr):
     def again(self,
         n:int # the number of steps to repeat
     ) -> Iterator:
-        "Repeat the first `n` steps with their recorded states, and yield their results; skip steps that fail"
+        "Repeat the first `n` steps with their recorded states, and yield the results; skip steps that raise an error"
         for _ in range(n):
             set_random_states(**self.states.get(self.i, {}))
             self.i += 1
@@ -337,7 +337,7 @@ def _seed_worker(info, seed, number):
 def _hash_state(o): return hash(pickle.dumps(o.state_dict()))
 
 class UnsavedInWorker:
-    "Finds the attributes and states of the data in a worker that loading samples has changed, and no checkpoint saves"
+    "Finds attributes and states of a worker's data that loading samples has changed, and that no checkpoint saves"
     def __init__(self,
         *parts:Any # the dataset and the collate function
     ):
@@ -347,12 +347,12 @@ class UnsavedInWorker:
         self.record()
 
     def record(self) -> None:
-        "Record the present numbers and states, with which later ones are compared"
+        "Record the current numbers and states, for comparison with later ones"
         self.numbers = [(o, numbers_in(o)) for o in self.lossy]
         self.states = [(o, _hash_state(o)) for o in self.stateful]
 
     def name_changes(self) -> str:
-        "Return the names of changed attributes and states, joined; '' without changes, or after it has returned names"
+        "Return changed attributes and states as text; '' if nothing has changed, or if an earlier call returned some"
         if self.reported: return ''
         found = []
         for o,before in self.numbers:
@@ -363,12 +363,12 @@ class UnsavedInWorker:
         return ', '.join(found)
 
     def changed_states(self) -> list[str]:
-        "Return a phrase for each object whose `state_dict` has changed"
+        "Return a phrase for each object whose `state_dict` has changed, such as 'the state of Stream'"
         return [f'the state of {type(o).__name__}' for o,before in self.states if _hash_state(o)!=before]
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #41fa4ca8
 class WorkerRecorder:
-    "The `collate_fn` and `worker_init_fn` of workers that begin with given states, and send theirs with each batch"
+    "The `collate_fn` and `worker_init_fn` of workers that begin with `states`, and send their states with each batch"
     def __init__(self,
         dl:DataLoader,      # the loader
         seed:int|None=None, # the base seed of the workers; None: PyTorch draws it
@@ -411,7 +411,7 @@ class WorkerRecorder:
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #c25cd3b1
 class StreamWorkerRecorder(WorkerRecorder):
-    "`WorkerRecorder` for workers that report whether they differ from new workers at the beginning of a pass"
+    "A `WorkerRecorder` for workers that report whether they differ from new workers at the beginning of a pass"
     differs = False   # is the state of a generator not that of a new worker?
     def __init__(self,
         dl:DataLoader # the loader
@@ -520,14 +520,14 @@ class RecordedBatches:
     def states(self,
         n:int # the number of batches of this pass that the model was trained on
     ) -> dict|None:
-        "Return the workers' random states after `n` batches, by worker number; None if they are unknown"
+        "Return the workers' random states after `n` batches, by worker number, or None if they are unknown"
         first = 0
         if self.added: first = self.added[0][0]
         if n>self.n_batches or n<first: return None
         return self._decode_latest([(i, number, encoded) for i,number,encoded in self.added if i<n])
 
     def states_at_end(self) -> dict|None:
-        "Return the random states with which persistent workers begin the next pass, by worker number; None if unknown"
+        "Return the workers' random states at the start of the next pass, by worker number, or None if they are unknown"
         return self._decode_latest((*self.added, *self._await_prefetched_states()))
 
     def _decode_latest(self, added):
@@ -553,7 +553,7 @@ def record_batches(
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #af03cd28
 def record_stream(
-    it:Any # an iterator of a loader that has `StreamWorkerRecorder`
+    it:Any # an iterator of a loader whose `collate_fn` is a `StreamWorkerRecorder`
 ) -> None:
     "Turn `it` into a `RecordedStream`, which removes the workers' reports from the batches"
     it.__class__ = _make_mixin_class(type(it), RecordedStream)
@@ -574,7 +574,7 @@ def seed_generators(
     o:Any,   # a sampler
     seed:int # the seed of each of its generators
 ) -> None:
-    "Seed the random number generators among the attributes of `o`, of PyTorch, Python or NumPy"
+    "Seed the random number generators of PyTorch, Python and NumPy among the attributes of `o`"
     for g in getattr(o, '__dict__', {}).values():
         if is_generator(g): seed_generator(g, seed)
 
@@ -598,7 +598,7 @@ def record_sampler(
     epoch:int,   # passed to `set_epoch` of the sampler, if it has one
     limit:int|None=None # how many steps are needed; None: all
 ) -> Sequence:
-    "Return what `sampler` yields in this epoch, as a sequence, without changing the global generators"
+    "Return a sequence of what `sampler` yields in this epoch, without changing the global generators"
     _begin_epoch(sampler, seed, epoch)
     if _is_long(sampler): return ComputedBatches(
         Permutation(len(sampler.sampler), seed), sampler.batch_size, range(len(sampler))[:limit])

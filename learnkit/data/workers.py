@@ -151,7 +151,7 @@ after_update:list = []  # in a worker: functions to call after an update
 failures:list = []      # in the main process: why workers could not apply a change
 
 class StartWorker:
-    "A `worker_init_fn` that stores the dataset and the collate function where a `Message` finds them"
+    "A `worker_init_fn` that stores the dataset and the collate function in `parts_here`, for `apply_update`"
     def __init__(self,
         dl:DataLoader # the loader, whose own `worker_init_fn` is called afterwards
     ): self.parts,self.init = dict(dataset=dl.dataset, collate_fn=dl.collate_fn),dl.worker_init_fn
@@ -286,7 +286,7 @@ _continued:Any = WeakKeyDictionary()   # loader -> the worker seed of the run to
 def base_seed_of(
     dl:DataLoader # a loader whose workers persist
 ) -> int|None:
-    "Return the base seed of the loader's workers; None if none have started"
+    "Return the base seed of the loader's workers, or None if no workers have started"
     return getattr(dl._iterator, '_base_seed', None)
 
 def continue_workers(
@@ -309,7 +309,7 @@ class Watch(NamedTuple):
 
 def watch_workers(
     dl:DataLoader,  # a loader whose workers persist
-    watch:Watch     # the functions that make them report
+    watch:Watch     # the functions that add the reports and remove them again
 ) -> None:
     "Let the workers of `dl` report whether they draw random numbers, from their start on"
     _watched[dl] = watch
