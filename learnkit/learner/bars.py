@@ -23,7 +23,7 @@ class StreamProxy:
     def write(self,
         s:str # the text to write
     ) -> int: # number of characters written
-        "Erase the bar if it is drawn, then write `s`"
+        "Erase the bar if it is drawn, write `s`, and return the number of characters written"
         if s and self.bar.active:
             self.bar.erase()
             self.bar.midline = s[-1]!='\n'
@@ -44,7 +44,7 @@ class TerminalBar(LineDisplay):
         self.bar.update(0)
 
     def wrap_streams(self) -> None:
-        "Until `end`, replace `sys.stdout` and `sys.stderr` with proxies if they are terminals"
+        "Replace those of `sys.stdout` and `sys.stderr` that are terminals with proxies, until `end` is called"
         if self.active: return
         self.out,self.active = sys.stdout,True   # the original stream, to which the bar itself writes
         self._end_midline()
@@ -90,7 +90,7 @@ class TerminalBar(LineDisplay):
         return shortest[:width]
 
     def _bar(self, i, text, width):
-        "Return the bar with `width` characters; empty if the number of batches is unknown, or `width` too small"
+        "Return the bar with `width` characters, or '' if the number of batches is unknown or `width` is too small"
         room = width - len(self.what) - len(text) - 4
         if not self.n or room<5: return ''
         done = room*min(i, self.n)//self.n
@@ -99,7 +99,7 @@ class TerminalBar(LineDisplay):
     def room(self): return shutil.get_terminal_size().columns - 1
 
     def _wipe(self):
-        "Return the control code that erases the bar if the narrowed terminal has wrapped its line; otherwise ''"
+        "Return the control code that erases the bar if the narrowed terminal has wrapped its line, otherwise ''"
         if not self.line: return ''
         if len(self.line)<=self.room(): return ''
         return '\x1b[J'
@@ -246,7 +246,7 @@ displays = dict(notebook=NotebookBar, terminal=TerminalBar, lines=LineDisplay)
 
 @check_args
 class ProgressCallback(Callback):
-    "Shows a progress bar and a table of the Recorder's rows; plain lines if the output is no terminal or notebook"
+    "Shows a progress bar and a table of the Recorder's rows, or plain lines outside of a terminal and a notebook"
     acts = 'nothing'
     single = writes = True
     name = 'progress'   # also for subclasses
@@ -256,7 +256,7 @@ class ProgressCallback(Callback):
     due = 0.       # the time of the next update
     def __init__(self,
         kind:str|None=None,    # a name in `displays`: 'notebook', 'terminal', 'lines'; None: depends on the output
-        every:float|None=None  # seconds between two updates; None: 0.2, for 'lines' 30
+        every:float|None=None  # seconds between two updates; None: 30 for 'lines', else 0.2
     ):
         if kind not in (None, *displays): raise ValueError(
             f"`kind` must be None or one of {', '.join(map(repr, displays))}, not {kind!r}; "
@@ -311,7 +311,7 @@ class ProgressCallback(Callback):
         self.mbar.update(self.mbar.shown, ', '.join(notes))
 
     def _time_left(self, now):
-        "Return a list with the remaining time of the fit as text; an empty list for one epoch, or without an estimate"
+        "Return a list with the remaining time of the fit as text; empty for a fit of one epoch, or without an estimate"
         learn = self.learn
         if learn.mode!='fit' or learn.n_epoch<2: return []
         if not learn.n_iter: return []   # without it, `pct_train` grows once per epoch

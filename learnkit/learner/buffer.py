@@ -52,9 +52,9 @@ def shared_memmap(
     path:str|Path,     # the file, in a folder that all processes share
     shape:tuple,       # the shape of the tensor
     dtype:torch.dtype, # the dtype of its elements
-    key:str            # a name for this tensor, new and the same in all processes
+    key:str            # a name of the tensor: the same in all processes, and not used before
 ) -> Tensor:
-    "Create a memory-mapped tensor, or open the first process's; raise OSError; ValueError if shape or dtype differs"
+    "Create or open a tensor that all processes map; raise OSError on a full disk, ValueError if shape or dtype differs"
     store = shared_store()
     if store.add(f'{key}/asked', 1)>1:
         error = store.get(f'{key}/made').decode()
@@ -89,7 +89,7 @@ class TensorBuffer:
         dtype:torch.dtype|None=None,  # the dtype of floating-point results; `None`: unchanged
         positions:Tensor|None=None,   # each sample's position in the result, in order of arrival; `None`: sequential
         file:str|Path|None=None,      # the file for the memory-mapped result; `None`: keep the result in memory
-        key:str|None=None             # a name of the file for all processes that share the batches; `None`: one process
+        key:str|None=None             # the file's name in all processes that share the batches; `None`: one process
     ):
         self.n = n if dim==0 else None
         self.dim,self.dtype,self.positions,self.file,self.key = dim,dtype,positions,file,key
@@ -108,7 +108,7 @@ class TensorBuffer:
     def append(self,
         t:Any # the results of a batch: a tensor, or a list with one entry per sample
     ) -> None:
-        "Append the results of a batch, perhaps only copied or written by a later call"
+        "Append the results of a batch, which may be written only by a later call, at the latest by `flush`"
         if self.sizes is not None: self.sizes.append(_count_items(t, self.dim))
         if isinstance(t, Tensor):
             if t.requires_grad: t = t.detach()
@@ -125,7 +125,7 @@ class TensorBuffer:
         if len(self.pending)>=self.max_pending: self._send()
 
     def _find_next_place(self):
-        "Return a view to copy the next batch to; None if the tensor is full. Up to 64 are created at once, for speed"
+        "Return a view to copy the next batch to, or None if the tensor is full; create up to 64 at once, for speed"
         bs = self.direct_shape[self.dim]
         if self.out is None: room = self._begin_block()
         else:
@@ -156,13 +156,13 @@ class TensorBuffer:
             else: self._add_chunk(t)
 
     def flush(self) -> None:
-        "Write the batches that were not written yet, and wait for those being copied"
+        "Write the batches that were not written yet, and wait for those that an accelerator is still copying"
         self._send()
         self._receive()
 
     @property
     def value(self) -> Any:
-        "The results so far: a tensor, or a list if they do not fit into one; None if no batch had results"
+        "The results so far: a tensor, or a list if they do not fit into one tensor, or None if no batch had results"
         self.flush()
         if self.out is None: return self._join()
         is_whole = self.filled==self.n or self._is_shared   # other processes write the rest of a shared tensor

@@ -178,7 +178,7 @@ def loss_tensor(
     learn:Any, # the Learner, in a batch
     loss:Any   # the result of the loss function, or the loss in the model's output
 ) -> torch.Tensor|None:
-    "Return `loss`, or the sum of a dict's values; None without a loss. Raise TypeError or ValueError if it is invalid"
+    "Return `loss`, the sum of its values if it is a dict, or None; raise TypeError or ValueError if `loss` is invalid"
     if isinstance(loss, torch.Tensor): return loss
     if isinstance(loss, dict): return sum_of_losses(learn, loss)
     return check_no_loss(learn, loss)
@@ -187,7 +187,7 @@ def check_no_loss(
     learn:Any, # the Learner, in a batch
     loss:Any   # the result of the loss function, which is neither a tensor nor a dict
 ) -> None:
-    "Raise TypeError if a loss function returned `loss`, ValueError if training has no loss; warn of a missing target"
+    "Raise TypeError if a loss function returned `loss`, or ValueError without a loss to train on; warn of no targets"
     if loss is not None or _was_called(learn):
         kind = None if loss is None else type(loss).__name__
         raise TypeError(f'the loss function must return a tensor, but it returned {kind}{learn._position}: '
@@ -264,7 +264,7 @@ def layer_hint(
 
 # %% ../../nbs/learner/00c_layers.ipynb #16f1c9a9
 def _suggest_for_layer(layer, x):
-    "Return a suggestion if `layer` cannot take `x`; empty if none is known"
+    "Return a suggestion if `layer` cannot take `x`, or '' if none is known"
     kind,weight = type(layer).__name__,getattr(layer, 'weight', None)
     if isinstance(weight, Tensor) and x.dtype!=weight.dtype:
         return f', but its weights are {shapes(weight).partition("[")[0]}: write `x.float()` in the dataset'
@@ -369,7 +369,7 @@ def _with_names(dataset):
 class NameFailedSamples:
     "A `worker_init_fn` that lets an error of the dataset name the sample which raised it"
     def __init__(self,
-        init:Callable|None # the loader's own `worker_init_fn`, called afterwards
+        init:Callable|None # the loader's own `worker_init_fn`, called afterwards; None: it has none
     ): self.init = init
 
     def __call__(self,

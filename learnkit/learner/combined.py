@@ -21,8 +21,8 @@ from ..loop.loop import loader_len
 # %% ../../nbs/learner/25a_combined_loader.ipynb #3317a9b5
 class CombinedSource:
     "A loader in a `CombinedLoader`, with its position"
-    live:Any = None      # the iterator of the present pass; None: it is not open
-    n_pass = done = 0    # the number of the present pass, from 0; how many of its batches were returned
+    live:Any = None      # the iterator of the current pass; None: it is not open
+    n_pass = done = 0    # the number of the current pass, from 0; how many of its batches were returned
     laps = 0             # number of passes that have ended since the pass of the `CombinedLoader` began
     def __init__(self,
         name:str, # the loader's name
@@ -41,7 +41,7 @@ class CombinedSource:
         return self.laps>0 or self.done==self.n
 
     def open(self) -> Iterator:
-        "Open the iterator of a pass and return it; pass the number of the pass to the data's `set_epoch`, to shuffle"
+        "Open and return the iterator of a pass; first call the data's `set_epoch`, with the number of the pass, to shuffle"
         set_epoch(self.passes.dl, self.n_pass)
         with inform_workers(self.passes, self.n_pass): self.live = iter(self.passes)
         return self.live
@@ -57,7 +57,7 @@ class CombinedSource:
         return b
 
     def restart(self) -> Any:
-        "Begin another pass and return its first batch; raise ValueError if it has none"
+        "Begin another pass and return its first batch; raise ValueError if the pass has no batch"
         self.n_pass,self.live,self.done = self.n_pass+1,None,0
         try: return self.next()
         except StopIteration: raise ValueError(
@@ -74,7 +74,7 @@ class CombinedSource:
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from the position in `state`"
+        "Restore the position in the loader from `state`"
         self.n_pass,self.done,self.laps = state['n_pass'],state['done'],state['laps']
         if state['place'] is not None: self.passes.begin_at(state['place'])
         self.live = None
@@ -98,10 +98,10 @@ class CombinedLoader:
     batch:Any = None          # the last batch, to which `dl_name` belongs
     def __init__(self,
         loaders:Mapping,                   # name -> an iterable of batches, or a function that returns one
-        order:str='in_turn',               # 'in_turn', 'sequential', or 'zip': a dictionary with one batch of each
-        weights:Mapping|Callable|None=None,# name -> weight, or a function: number of batches so far -> such a dict
-        size:Callable|None=None,           # batch -> its size, in which weights are counted; None: count batches
-        until:str='longest'                # when a pass ends: with the last loader to end; 'shortest': with the first
+        order:str='in_turn',               # 'in_turn' (by `weights`), 'sequential', or 'zip': a dict of batches
+        weights:Mapping|Callable|None=None,# name -> weight, or f(number of batches so far) -> such a dict; None: equal
+        size:Callable|None=None,           # batch -> its size, for weights by size; None: weights count batches
+        until:str='longest'                # 'longest': a pass ends with the last loader; 'shortest': with the first
     ):
         self.order = check_choice('order', order, ('in_turn','sequential','zip'))
         self.until = check_choice('until', until, ('longest','shortest'))
@@ -122,7 +122,7 @@ class CombinedLoader:
         return CombinedLoader(loaders, **self.settings)
 
     def _get_shares(self):
-        "Return the present weights; raise ValueError if they are invalid"
+        "Return the current weights; raise ValueError if they are invalid"
         weights:Any = self.weights
         if callable(weights): weights = weights(self.n)
         if weights.keys()!=self.sources.keys(): raise ValueError(
@@ -205,14 +205,14 @@ class CombinedLoader:
         raise StopIteration
 
     def state_dict(self) -> dict:
-        "Return the position in each loader, and the credits that decide which loader is next"
+        "Return the position in each loader, the number of batches, and the credits that decide which loader is next"
         sources = {k:p.state_dict() for k,p in self.sources.items()}
         return dict(n=self.n, credit=dict(self.credit), dl_name=self.dl_name, sources=sources)
 
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Let the next pass continue from `state`; raise ValueError if it belongs to different loaders"
+        "Let the next pass continue from `state`; raise ValueError if `state` is not that of loaders with these names"
         if 'sources' not in state: raise ValueError(
             f'the state is not that of a `CombinedLoader`, but has {", ".join(map(str, state)) or "no entries"}. If '
             'the checkpoint is from an earlier version of learnkit, resume with that version, or start a new run')
@@ -310,8 +310,8 @@ class SumOfLosses(Metric):
         values = [m.value for m in self.losses]
         if None in values: return None
         return sum(values)
-    def reset(self): "Do nothing: each `AvgLoss` is reset as a column"
-    def accumulate(self, learn): "Do nothing: `EachLoader` updates the losses"
+    def reset(self): "Do nothing, as each `AvgLoss` is reset as a column"
+    def accumulate(self, learn): "Do nothing, as `EachLoader` updates the losses"
 
 class LoaderMetric(Metric):
     "A column with a metric of one loader's batches, which `EachLoader` updates"
@@ -325,7 +325,7 @@ class LoaderMetric(Metric):
     @property
     def value(self) -> Any: return self.metric.value
     def reset(self): self.metric.reset()
-    def accumulate(self, learn): "Do nothing: the Recorder calls it for the batches of all loaders"
+    def accumulate(self, learn): "Do nothing, as the Recorder calls this for the batches of all loaders"
     def state_dict(self): return self.metric.state_dict() if hasattr(self.metric, 'state_dict') else {}
     def load_state_dict(self, state):
         if state: self.metric.load_state_dict(state)
@@ -376,7 +376,7 @@ class EachLoader(Callback):
 
     @property
     def conflicts(self) -> dict[str,str]:
-        "Features that it conflicts with, and why: shards of batches; for zipped loaders, several passes over a batch"
+        "The features that it conflicts with, and why: shards of a batch and, with zipped loaders, passes over a batch"
         res = dict(parts='a shard of a batch does not belong to a loader')
         if self._zipped: res['passes'] = (
             "the parts of a zipped batch are no longer available at its step: write order='in_turn'")

@@ -44,7 +44,7 @@ def _find_given_lr(learn):
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647780c
 def _use_opt(learn, opt, recipe):
-    "Set `learn.opt`; set `learn.lr` to its learning rates, unless the user gave one for each group"
+    "Set `learn.opt` to `opt`, and `learn.lr` to its learning rates unless the user gave one for each group"
     given_lr = _find_given_lr(learn)
     has_lr_per_group = recipe is not None and not isinstance(given_lr, (int,float,NoneType))   # a slice, for example
     if not has_lr_per_group: _take_lrs(learn, opt)
@@ -132,7 +132,7 @@ def move_model(
     model:nn.Module,    # the model
     device:torch.device # the target device
 ) -> None:
-    "Move the model; raise ValueError if a parameter or a buffer is on the device 'meta'"
+    "Move the model to `device`; raise ValueError if a parameter or a buffer is on the device 'meta'"
     try: model.to(device)
     except NotImplementedError:
         check_values(model)
@@ -142,7 +142,7 @@ def move_model(
 def create_opt(
     learn:Any # the Learner
 ) -> None:
-    "Move the model to `learn.device`, and set `learn.opt` to a new optimizer for it"
+    "Move the model to `learn.device`, set `learn.opt` to a new optimizer for it, and update `learn.lr`"
     move_model(learn.model, learn.device)
     with _unfreeze_within(learn):
         opt = _make_opt(learn, _groups(learn, learn.model))
@@ -162,7 +162,7 @@ def adopt_params(
     learn:Any,         # the Learner
     running:bool=False # is a fit running? Then raise RuntimeError if the optimizer cannot take them
 ) -> dict:             # name -> parameter
-    "Add new parameters that the splitter returns to the optimizer; return those that are in no optimizer even then"
+    "Add to the optimizer the new parameters that the splitter returns; return those that are in no optimizer even then"
     lost = _find_untrained(learn)
     if not lost: return lost
     if not _is_own_opt(learn): return lost
@@ -209,7 +209,7 @@ def ready_opt(
     learn:Any,       # the Learner
     reset:bool=False # create a new optimizer in any case?
 ) -> None:
-    "Create the optimizer if there is none, or its arguments changed; else add the model's new parameters to it"
+    "Create the optimizer if there is none or its arguments changed, otherwise add the model's new parameters to it"
     if reset or learn.opt is None or _has_new_recipe(learn):
         learn.create_opt()
         is_users = learn.opt is not learn._opt_origin.opt   # a subclass has its own `create_opt`
@@ -222,7 +222,7 @@ def _has_new_recipe(learn):
     return learn.opt is origin.opt and origin.recipe not in (None, _recipe(learn))
 
 def _follow_model(learn):
-    "Add the present model's new parameters to the optimizer; raise ValueError if it has none of the model's"
+    "Add the current model's new parameters to the optimizer; raise ValueError if it has none of the model's"
     opt = learn.opt
     if not hasattr(opt, 'set_hyper'): opt = OptimWrapper(opt=by_hand(opt))
     if opt is not learn._opt_origin.opt: _use_opt(learn, opt, None)
@@ -236,9 +236,9 @@ def _follow_model(learn):
 # %% ../../nbs/learner/30_create_opt.ipynb #deaa308b
 def set_wd(
     learn:Any,    # the Learner, with an optimizer
-    wd:float|dict|None # the weight decay; None: the value before a fit set its own
+    wd:float|dict|None # the weight decay; None: the one before a fit set its own
 ) -> None:
-    "Set the weight decay for a fit, and remember the previous value; None restores it"
+    "Set the weight decay for a fit and remember the previous one; if `wd` is None, restore the previous one"
     opt,old = learn.opt,learn._before_wd
     if old is not None:
         was_changed = old.opt is not opt or old.used!=_read_decays(opt)   # the user has changed it since
@@ -306,7 +306,7 @@ _writes_grad = type(get_gradient_edge(torch.ones(1, requires_grad=True)).node)  
 def graph_params(
     loss:Tensor # a loss, before or after its backward pass
 ) -> list[nn.Parameter]:
-    "Return the parameters in the graph of the loss, each once"
+    "Return the parameters in the autograd graph of the loss, each once"
     nodes,edges = {},[(loss.grad_fn,0)]   # a dict keeps the order, and each node once
     for node,_ in edges:                  # the list grows: each new node adds its edges to those before it
         if node is None or node in nodes: continue

@@ -15,13 +15,13 @@ def break_name(
     name:str, # the column's name
     width:int # the column's width
 ) -> list: # the lines
-    "Break a column's name into lines of at most `width` characters, if possible after a `_` or similar"
+    "Break a column's name into lines of at most `width` characters, if possible after an underscore or punctuation"
     return re.findall(rf'.{{1,{width}}}(?:(?<=[\W_])|$)|.{{1,{width}}}', name)
 
 class Arrangement(NamedTuple):
     "The layout of a table's columns: the lines that they are in, and their widths"
     gap:int     # number of spaces between columns
-    lines:list  # for each line, pairs of a column's index and its width, the gap included
+    lines:list  # for each line, pairs: a column's index (None: an empty cell), its width with the gap
 
 def arrange_columns(
     names:list, # the columns' names
@@ -85,7 +85,7 @@ class TextTable:
         row:list,      # the cells of a row; the column names, to get the header alone
         room:float=inf # number of characters that fit into a line
     ) -> list: # the lines, each a list of pairs: index of a column, its padded text
-        "Return the lines of a row, preceded by the header's if the row is the first or needs another arrangement"
+        "Return the lines of a row, after those of the header if the row is the first or needs another arrangement"
         if self.lines and self._width(self._pad(row))<=room: return self._pad(row)
         if row==self.names: return self._arrange(room)
         self.needs = [max(len(cell), need) for cell,need in zip(row, self.needs)]
@@ -166,7 +166,7 @@ class LineDisplay:
 
     def epoch(self,
         i:int # number of the epoch, from 0
-    ) -> None: "Do nothing: `begin` names the epoch in its line; displays with other output override this"
+    ) -> None: "Do nothing, as `begin` names the epoch in its line; displays with other output override this"
 
     def begin(self,
         what:str,   # what the bar is for, such as 'Epoch 1/3 train'
@@ -179,7 +179,7 @@ class LineDisplay:
         i:int,      # number of batches done
         note:str='' # text to show next to the bar, such as 'loss 0.5031, 02:10 left'
     ) -> None:
-        "Show the number of batches done, and the note"
+        "Show the number of batches done and the note, unless all batches are done"
         if i!=self.n: self._print_progress(i, note)
 
     def _print_progress(self, i, note):
@@ -191,9 +191,9 @@ class LineDisplay:
         if note: text += f', {note}'
         write_out(print, text, flush=True)
 
-    def end(self) -> None:   "End the progress bar that began last"
-    def leave(self) -> None: "Leave the bar on the screen, because the run was interrupted"
-    def close(self) -> None: "End the display"
+    def end(self) -> None:   "Do nothing; a display with a progress bar overrides this to end the bar"
+    def leave(self) -> None: "Do nothing; a display with a progress bar overrides this to keep an interrupted bar"
+    def close(self) -> None: "Do nothing; a display with a table or a bar for the whole run overrides this to end it"
 
     def write(self,
         line:str|list,   # a line of text or, with `table`, the cells of a row; the first row has the column names
@@ -206,20 +206,20 @@ class LineDisplay:
     def arrange_row(self,
         row:list # the cells of a row
     ) -> list: # the lines, each a list of pairs: index of a column, its padded text
-        "Return the lines of a row, at most as wide as the output"
+        "Return the lines of a row, at most as wide as the output, after those of the header where they are needed"
         if self.table is None: self.table = TextTable(row)
         return self.table.write(row, self.room())
 
     def room(self) -> float: # number of characters
-        "Return how long a line may be: unlimited"
+        "Return the maximum width of a line, which is infinite here"
         return math.inf
 
     def update_graph(self,
         *args:Any,   # positional arguments of fastprogress's `master_bar.update_graph`, which fastai's callbacks call
         **kwargs:Any # keyword arguments of that method
-    ) -> None: "Do nothing: only notebooks have graphs"
+    ) -> None: "Do nothing, as only notebooks have graphs"
 
     def show_imgs(self,
         *args:Any,   # positional arguments of fastprogress's `master_bar.show_imgs`
         **kwargs:Any # keyword arguments of that method
-    ) -> None: "Do nothing: only notebooks have images"
+    ) -> None: "Do nothing, as only notebooks have images"

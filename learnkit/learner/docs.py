@@ -157,7 +157,7 @@ class Doc:
         if callable(f): self.call = f"({', '.join(p.in_call() for p in self.params)})"
 
     def _describe_chapter(self):
-        "Return a sentence on the notebook that explains the object, with the notebook's subject; empty if unknown"
+        "Return a sentence on the notebook that explains the object, with the notebook's subject, or '' if unknown"
         module = sys.modules.get(self.module)
         head = ''.join(linecache.getlines(getattr(module, '__file__', None) or '')[:9])
         notebook = re.search(r'File to edit: [./]*(\S+)\.$', head, re.M)
@@ -167,7 +167,7 @@ class Doc:
         return f'{text}: {module.__doc__.splitlines()[0]}'
 
     def _result(self):
-        "Return a text on the type and the meaning of the result; empty if nothing is known"
+        "Return a text on the type and the meaning of the result, or '' if nothing is known"
         parts = []
         if self.result not in ('','None'): parts.append(f'`{self.result}`')
         if self.returned: parts.append(self.returned)
@@ -230,7 +230,7 @@ def _find_named(name):
 def doc(
     f:Any # a function, class, method, property or module, or its name; for any other object, its class
 ) -> Doc: # the page; its `repr` is the page as text
-    "Return the page about `f`; in a script, also print it; raise ValueError for an unknown name"
+    "Return the page about `f`, and print it in a script; raise ValueError if `f` is an unknown name"
     if isinstance(f, str): f = _find_named(f)
     f = unwrap_partial(f)
     is_named = inspect.isroutine(f) or isinstance(f, (type,property,ModuleType))

@@ -35,9 +35,9 @@ def n_batches(
 # %% ../../nbs/learner/45a_limit.ipynb #3b8bc9f0
 def check_length(
     learn:Any, # the Learner, in a training phase
-    what:str   # the setting that depends on the number, for the message
+    what:str   # the setting that depends on the fraction, for the message
 ) -> None:
-    "Raise ValueError if the number of batches in an epoch is unknown"
+    "Raise ValueError if the completed fraction of a fit cannot be computed, as the training loader has no `len`"
     if getattr(own_attr(learn.current_run, 'duration'), 'unit', 'ep')!='ep': return   # `TrainFor` knows the fraction
     if learn.n_iter is None and getattr(own_attr(learn, 'train_eval'), 'n', None) is None: raise ValueError(
         f'{what} depends on the completed fraction of the run, but the training loader has no `len`. '
@@ -95,7 +95,7 @@ class ShortEpochCallback(LimitBatches):
 limit_switch = 'LEARNKIT_LIMIT_BATCHES'   # the environment variable that shortens every fit
 
 def limit_from_env() -> list:
-    "Return and print the `LimitBatches` that `LEARNKIT_LIMIT_BATCHES` in the environment requests, in a list; else []"
+    "Print that `LEARNKIT_LIMIT_BATCHES` limits the fit, and return its `LimitBatches` in a list; return [] if not set"
     text = os.environ.get(limit_switch)
     if text is None: return []
     try: amount = float(text) if '.' in text else int(text)
@@ -116,7 +116,7 @@ from ..loop.duration import Time, count_tokens
 def as_duration(
     much:Any # a number of epochs, a string such as '2000ba', or a `Time`
 ) -> Time:
-    "Return `much` as a `Time`, the length of a fit; raise ValueError if it is not such an amount"
+    "Return `much` as a `Time`; raise ValueError if it is not a valid length of a fit"
     if isinstance(much, (str,Time)): return _parse_amount(much)
     return Time(check_whole('n_epoch', much, 0, _epochs), 'ep')
 
@@ -147,7 +147,7 @@ class TrainFor(Callback):
     order,run_valid = TrainEvalCallback.order+.5,False
     modes,saves = ('fit','lr_find'),('done','at','before')
     done:Any = 0           # the amount done, in the unit of the total
-    at,before = -1,0       # the present epoch, and the amount done before it
+    at,before = -1,0       # the current epoch, and the amount done before it
     since = None           # time since which `done` does not count, if the unit is seconds; None: another unit
     idle,n_skipped = 0,0   # number of epochs in a row without training; number of epochs that `start_epoch` skips
     fresh = False          # True in a fit until its first training phase begins
@@ -244,13 +244,13 @@ class TrainFor(Callback):
         if n is None or left<n: learn.batches.stop_at(left)
 
     def state_dict(self) -> dict:
-        "Return the amount done, the epoch, and the amount done before it"
+        "Return the amount done, the number of the epoch, and the amount done before that epoch"
         return dict(done=self.amount, at=self.at, before=self.before)
 
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Restore the amount done; before the first epoch of a fit, also raise `n_epoch` if it would end too early"
+        "Restore the amount done; before the first epoch, also raise `n_epoch` so that the fit reaches the next epoch"
         self.done,self.at,self.before = state['done'],state['at'],state['before']
         self.n_skipped = 0
         if self.since is not None: self.since = monotonic()
@@ -346,19 +346,19 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
 def freeze_to(self:Learner,
     n:int # index of the first parameter group to train; negative: from the end
 ) -> None:
-    "Freeze the parameter groups before index `n`, train the others; reset the optimizer's state"
+    "Freeze the parameter groups before index `n`, unfreeze the others, and reset the optimizer's state"
     ready_opt(self)
     self.opt.freeze_to(n)
     self.opt.clear_state()
 
 @patch
 def freeze(self:Learner) -> None:
-    "Freeze all parameter groups but the last one; reset the optimizer's state"
+    "Freeze all parameter groups but the last one, and reset the optimizer's state"
     ready_opt(self)
     self.opt.freeze()
     self.opt.clear_state()
 
 @patch
 def unfreeze(self:Learner) -> None:
-    "Train all parameter groups; reset the optimizer's state"
+    "Unfreeze all parameter groups, and reset the optimizer's state"
     self.freeze_to(0)

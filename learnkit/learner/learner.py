@@ -89,8 +89,8 @@ class CastToTensor(Callback):
 def default_callbacks(
     own:Iterable, # the callback classes that a Learner has by default
     cbs:Any=None  # the callbacks passed to the Learner
-) -> list:        # the default callbacks to add
-    "Return `own` and learnkit's callbacks in `defaults.callbacks` (alone if all are), less those that `cbs` replace"
+) -> list:        # the default callbacks to add, without those that `cbs` replace
+    "Return `own` and learnkit's callbacks in `defaults.callbacks`, or the latter alone if it lists only learnkit's"
     listed = L(getattr(defaults, 'callbacks', None))
     ours,names = [],set()
     for cb in listed:
@@ -348,7 +348,7 @@ class Learner(Loop):
     def add_cb(self,
         cb:Callback|type[Callback] # a callback or a class to instantiate, of learnkit or another library
     ) -> 'Learner':
-        "Add a callback, adapted if it is another library's; raise an error if it cannot be added, as `Dispatcher` does"
+        "Add a callback and return the Learner; raise TypeError, ValueError or RuntimeError if it cannot be added"
         return super().add_cb(cb)
 
     def _insert_cb(self, cb, key=None):
@@ -358,18 +358,18 @@ class Learner(Loop):
 
     @property
     def metrics(self) -> L:
-        "The metrics, a list of `Metric`s; assigned functions are wrapped"
+        "The list of `Metric`s; functions that are assigned are converted to `Metric`s"
         return self._metrics
     @metrics.setter
     def metrics(self, v:Any): self._metrics = mk_metrics(v)
 
     @property
     def x(self) -> Any:
-        "The input of the batch; if there are several, a tuple of them"
+        "The input of the batch, or a tuple of all inputs if there are several"
         return detuplify(self.xb)
     @property
     def y(self) -> Any:
-        "The target of the batch; if there are several, a tuple of them; None if there is none"
+        "The target of the batch, or a tuple of all targets if there are several, or None if there is none"
         return detuplify(self.yb)
 
     @property
@@ -384,7 +384,7 @@ class Learner(Loop):
 
     @property
     def device(self) -> torch.device:
-        "The device of each run: of `dls`, else of a moved model, else the default; raise RuntimeError if unavailable"
+        "The device of runs: that of `dls`, else of a moved model, else the default; raise RuntimeError if unavailable"
         device = getattr(self.dls, 'device', None)
         if device is None: device = self._model_device()
         if device is None: device = default_device()
@@ -393,7 +393,7 @@ class Learner(Loop):
         return device
 
     def _model_device(self):
-        "Return the model's device; None if it was never moved: on the CPU, and without an optimizer"
+        "Return the model's device, or None if the model was never moved: on the CPU, and without an optimizer"
         p = one_param(self.model)
         if p is None: return None
         if self.opt is None and p.device.type=='cpu': return None
@@ -568,7 +568,7 @@ class Learner(Loop):
     # for callbacks and users
 
     def create_opt(self) -> Any:
-        "Create `learn.opt` from `opt_func` and return it; `fit` calls this method if there is no optimizer"
+        "Create `learn.opt` from `opt_func` and return it; `fit` calls this method when it needs a new optimizer"
         create_opt(self)
         return self.opt
 
@@ -583,7 +583,7 @@ class Learner(Loop):
         cpu:bool=True,    # move the tensors to the CPU?
         gather:bool=True  # gather the tensors of all processes?
     ) -> Any:
-        "Return the batch `b` detached from the graph, on the CPU if `cpu`, joined over all processes if `gather`"
+        "Return `b` detached from the graph, moved to the CPU if `cpu`, and gathered from all processes if `gather`"
         return getattr(self.dl, 'to_detach', _to_detach)(b, cpu, gather)
 
     def _run(self, mode, cbs=None):

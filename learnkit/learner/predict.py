@@ -33,7 +33,7 @@ def losses_by_item(
     loss_func:Any, # the loss function
     dim:int=0      # the dimension of the samples
 ) -> Any:
-    "Return each sample's loss: the mean over its targets that are not ignored; raise ValueError if `loss` has none"
+    "Return each sample's loss, averaged over targets that are not ignored; raise ValueError without a loss per sample"
     targ,n = yb[0],find_bs(yb)
     is_by_target = isinstance(targ, torch.Tensor) and targ.ndim and targ.numel()==loss.numel()
     if is_by_target:
@@ -63,13 +63,13 @@ class GatherPredsCallback(Callback):
     "Collects the predictions of a validation phase on the CPU, with inputs, targets and losses if requested"
     run_train,nested = False,False
     inputs = preds = targets = decoded = losses = None
-    skip = False   # was the present batch cancelled?
+    skip = False   # was the current batch cancelled?
     drafts:dict = {}        # folder -> the `Draft` of its files, which are moved there at the end
     round_robin:Any = None   # the `RoundRobin` through which processes share the batches; None: they do not
     batch_numbers:Any = ()   # numbers of this process's batches that have results
     def __init__(self,
         with_input:bool=False,         # collect the inputs?
-        with_loss:bool=False,          # collect the loss of each sample? The loss function must not reduce
+        with_loss:bool=False,          # collect the loss of each sample? The loss function must not reduce it
         save_preds:str|Path|None=None, # folder for predictions: one file per batch, named by its number; None: no files
         save_targs:str|Path|None=None, # folder for the targets, in such files; None: no files
         with_preds:bool=True,          # collect the predictions?
@@ -295,7 +295,7 @@ def no_bar(self:Learner) -> AbstractContextManager:
 @uninterrupted
 @contextmanager
 def loss_not_reduced(self:Learner) -> Iterator[Learner]:
-    "Let the loss function, or the model's own loss, return a loss per sample in a `with` block; raise if it cannot"
+    "Let the loss function or the model return a loss per sample in a `with` block; raise TypeError if it cannot"
     own = self.loss_func
     if own is None: own = OutputLoss(self)
     with none_reduce(own) as not_reduced, wrapping(self, 'loss_func', partial(_first_value, not_reduced)): yield self
@@ -370,7 +370,7 @@ def validate(self:Learner,
     dl:Any=None,  # the loader, any iterable of batches; None: loader `ds_idx` of `dls`
     cbs:Any=None  # callbacks for this run only
 ) -> L:
-    "Evaluate the model on a dataset, without training it; return the list `[loss, *metrics]`"
+    "Evaluate the model on a dataset and return `[loss, *metrics]`; outside of a run, also store it as `final_record`"
     agree = self._team.begin_run(self, f'`learn.validate({_data_as_written(ds_idx, dl)})`')
     dl = self._loader(ds_idx, dl)
     with turn(self):
@@ -467,7 +467,7 @@ def get_preds(self:Learner,
     mmap:str|Path|None=None, # folder for memory-mapped results, with `act` called batch by batch; None: in memory
     **kwargs                 # for `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `ignore_keys`, …
 ) -> tuple:
-    "Return `([inputs], preds, targs, [decoded], [losses])`, in [] if requested; raise ValueError for `mmap` of shards"
+    "Return `([inputs], preds, targs, [decoded], [losses])`, those in [] if requested; ValueError for sharded `mmap`"
     _check_arguments(act, mmap)
     agree = self._team.begin_run(self, f'`learn.get_preds({_data_as_written(ds_idx, dl)})`')
     dl = self._loader(ds_idx, dl)
@@ -622,7 +622,7 @@ def predict(self:Learner,
     item:Any,              # one input as the dataset returns it, without target; a tuple for several inputs
     with_input:bool=False  # return the input too: as a batch, or decoded by `decode_batch`?
 ) -> tuple:
-    "Predict one sample: return `(label, decoded, prediction)`, after the input if `with_input`; see also `Predictor`"
+    "Predict one sample: return `(label, decoded, prediction)`, the input first if `with_input`; see also `Predictor`"
     check_item(item, self.dls.train)
     try: dl,decode = self._item_loader(item)
     except Exception as e:

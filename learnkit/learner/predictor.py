@@ -136,7 +136,7 @@ class Predictor:
     def _predict(self, b):
         "Return `(prediction, decoded)` for the batch `b`, on the CPU; `(None, None)` if the batch was cancelled"
         learn = self.learn
-        begun[get_ident()] += 1   # counts as a run of this thread, as the model may draw random numbers
+        begun[get_ident()] += 1   # counts as a run for `runs_elsewhere`, as the model may draw random numbers
         with torch.no_grad():
             learn.one_batch(self.n, b)
             self.n += 1

@@ -41,7 +41,7 @@ def gather_items(
     dim:int=0,     # the dimension of the samples
     room:int=2**24 # the maximum number of bytes to send at once
 ) -> Any:
-    "Return the results of all processes to each: a tensor, or a list; None if no process has any"
+    "Return the results of all processes, a tensor or a list, or None if there are none; all processes must call this"
     if isinstance(x, Tensor) and dim: x = x.movedim(dim, 0)
     kinds = {*gather_objects(_kind(x))} - {None}
     if not kinds: return None
@@ -127,7 +127,7 @@ register_pytree_node(Opened, _flatten, make_record)
 def only_item(
     o:Any # a batch of one sample
 ) -> Any:
-    "Return the only sample of a batch, in the structure of the batch; None for None"
+    "Return the only sample of a batch, in the structure of the batch, or None for None"
     if o is None: return None
     if is_record(o): return make_record([*map(only_item, record_values(o))], type(o))
     if isinstance(o, Mapping): return map_container(only_item, o)
@@ -142,7 +142,7 @@ def check_joined(
     b:Any,        # the results of a batch
     reorders:bool # will the results be sorted into dataset order?
 ) -> None:
-    "Raise TypeError if such results of several batches cannot be joined, or not sorted"
+    "Raise TypeError if results like `b` cannot be joined over batches, or cannot be sorted although `reorders` is set"
     for leaf in tree_flatten(b, is_leaf=_is_one_leaf)[0]: _check_leaf(leaf, reorders)
 
 def _check_leaf(o, reorders):
@@ -166,7 +166,7 @@ class NestedBuffer:
         n:int|None=None,         # the expected number of samples; `None`: unknown
         dim:int=0,               # the dimension of the samples
         file:str|Path|None=None, # files are `{file}.pt`, or for nested results `{file}_0.pt`, …; `None`: no files
-        key:str|None=None,       # a name of the files for all processes that share the batches; `None`: one process
+        key:str|None=None,       # the files' name in all processes that share the batches; `None`: one process
         **kwargs:Any             # arguments of `TensorBuffer`: `dtype`, `positions`
     ):
         self.n,self.dim,self.file,self.key = n,dim,file,key
@@ -210,15 +210,15 @@ class NestedBuffer:
 
     @property
     def value(self) -> Any:
-        "The results so far, in the structure of a batch; `None` if there are none"
+        "The results so far, in the structure of a batch, or None if there are none"
         if self.spec is None: return None
         return tree_unflatten([buffer.value for buffer in self.buffers], self.spec)
 
     def gather(self,
         rounds:list,             # for each batch of this process, the number of its round
         order:Tensor|None=None   # at i: the position of the i-th sample of a single-process run; None: i
-    ) -> Any:
-        "Return the results of all processes; None without any; raise ValueError if they do not fit; all must call it"
+    ) -> Any: # None if no process has results
+        "Return the results of all processes, which must all call this; raise ValueError if they cannot be joined"
         own = None
         if self.spec is not None: own = self._describe(rounds)
         parts = drop_repeats(gather_objects(own))

@@ -21,7 +21,7 @@ def mismatch(
     new:Any,          # the value in the file
     own:torch.Tensor  # the model's tensor, which the value would replace
 ) -> str:
-    "Return why `new` cannot be copied to `own`, as the end of a sentence; empty if it can"
+    "Return why `new` cannot be copied to `own`, as the end of a sentence, or '' if it can be copied"
     if not isinstance(new, torch.Tensor): return f'is {type(new).__name__}, but the model has a tensor'
     if is_lazy(own): return ''
     if new.shape!=own.shape: return f'is {tuple(new.shape)}, but the model has {tuple(own.shape)}'
@@ -188,7 +188,7 @@ def _encode_pickle_text(text):
     return b'X' + len(text).to_bytes(4, 'little') + text.encode()
 
 def _read_description(path):
-    "Return the part of a model file that describes its content, without the tensors; empty if it has none"
+    "Return the part of a model file that describes its content, without the tensors, or b'' if there is none"
     with path.open('rb') as f:
         if is_safetensors(path):
             n = int.from_bytes(f.read(8), 'little')
@@ -202,7 +202,7 @@ def _read_description(path):
 def find_writer(
     path:Any # the path of a model file
 ) -> str|None:
-    "Return what wrote a file: 'save', 'export' or 'checkpoint'; None if the file is missing or unreadable"
+    "Return what wrote a file: 'save', 'export' or 'checkpoint', or None if the file is missing or unreadable"
     if not path.is_file(): return None
     try: description = _read_description(path)
     except (OSError, BadZipFile, RuntimeError): return None
@@ -232,7 +232,7 @@ def saving(
     learn:Learner, # the Learner
     **kwargs       # arguments of the event `after_save_model`, such as `path`
 ) -> Iterator:
-    "Context manager around saving: fire the events before and after it; between them the model has the weights to save"
+    "Fire `before_save_model` and `after_save_model` around a `with` block, in which the model has the weights to save"
     with evaluating(learn):   # schedule-free optimizers hold other weights in training
         try:
             learn('before_save_model')   # within `try`: a callback may swap weights before another one raises
@@ -283,12 +283,12 @@ def _is_nested(state):
 # %% ../../nbs/learner/55b_save.ipynb #0aaad0dc
 @patch
 def save(self:Learner,
-    file:str|Path|BinaryIO, # a name, a path, or an open binary file
+    file:str|Path|BinaryIO, # a name or a path, not one of an export or a checkpoint; or an open binary file
     with_opt:bool=True,     # save the optimizer's state too (not in .safetensors); False: only the weights
     only_trained:bool|dict=False, # skip frozen parameters? A dict from `base_of`: skip weights unchanged since
     **kwargs                # arguments of `torch.save`, such as `pickle_protocol`
 ) -> Path:
-    "Save the model (and optimizer), return the path or the open file; raise TypeError for what `load` could not read"
+    "Save the model (and optimizer) and return the path, or the open file; raise TypeError for what `load` cannot read"
     given:Any = file
     is_open = hasattr(given, 'write')
     if is_open:
@@ -312,7 +312,7 @@ def save(self:Learner,
     return path
 
 def _find_base(learn, only_trained):
-    "Return the checksums of the weights to omit if they are unchanged; None if all are to be saved"
+    "Return the checksums of the weights to omit if they are unchanged, or None if all weights are to be saved"
     if only_trained is True: return base_of(learn, frozen_only=True)
     return only_trained or None
 
@@ -478,7 +478,7 @@ def snapshot_training(
 def unchanged(
     learn:Learner # the Learner; as a method, `learn.unchanged()`
 ) -> Iterator[Learner]:
-    "Undo all training at the end of a `with` block; raise RuntimeError inside a run, ValueError for lazy layers"
+    "Undo all training at the end of a `with` block; raise RuntimeError inside a run, or ValueError for lazy layers"
     with turn(learn):
         if learn.mode is not None: raise RuntimeError(
             f'a trial inside a running `{learn.mode}`{learn._position} would overwrite the counters and the history of '

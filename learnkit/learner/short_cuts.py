@@ -28,7 +28,7 @@ def step_tensors(
     model:Any,     # the model, for the names of its parameters
     opt:Optimizer  # a PyTorch optimizer
 ) -> dict[str,Tensor]: # name for messages -> tensor
-    "Return what a step of `opt` changes: its parameters, their state, and its numeric settings"
+    "Return the tensors that a step of `opt` changes: parameters, their state, and the groups' numeric settings"
     names = {id(p):f'`{name}`' for name,p in model.named_parameters()}
     changed:dict = {}
     for i,group in enumerate(opt.param_groups):
@@ -58,7 +58,7 @@ def _are_numbers(v):
 def copies(
     tensors:dict # name -> tensor
 ) -> dict[str,Tensor]:
-    "Return copies of the tensors, detached; of a sharded tensor, a copy of this process's shard"
+    "Return detached copies of the tensors; of a sharded tensor, copy only this process's shard"
     return {k:local_shard(v.detach()).clone() for k,v in tensors.items()}
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #3ac0a046
@@ -67,7 +67,7 @@ def difference(
     expected:dict, # tensors by name, after the slow path
     room:dict      # name -> the difference that is allowed for each element; missing: 0
 ) -> str:
-    "Return a description of the first tensor that differs, and where it differs most; empty if none does"
+    "Return a description of the first tensor that differs and of its largest difference, or '' if none differs"
     for name in {**expected, **got}:
         if name not in got: return f'{name} exists only after the slow path'
         if name not in expected: return f'{name} exists only after the fast path'
@@ -76,7 +76,7 @@ def difference(
     return ''
 
 def _describe_difference(a, b, room):
-    "Return a description of how `a` differs from `b` by more than `room`; empty if it does not"
+    "Return a description of how `a` differs from `b` by more than `tolerance`, or '' if it does not"
     if (a.shape,a.dtype)!=(b.shape,b.dtype): return f'is {a.dtype} {list(a.shape)} instead of {b.dtype} {list(b.shape)}'
     distance = _compute_distance(a, b)
     wrong = distance>room
@@ -100,7 +100,7 @@ def _compute_distance(a, b):
 def torch_opt(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> Optimizer|None:
-    "Return the PyTorch optimizer in an `OptimWrapper`; None if step hooks exist, or `opt` is of another class"
+    "Return the PyTorch optimizer in an `OptimWrapper`, or None if it has step hooks or `opt` is of another class"
     if type(opt) is not OptimWrapper: return None
     inner = opt.opt
     own_hooks    = inner._optimizer_step_pre_hooks,inner._optimizer_step_post_hooks
@@ -159,7 +159,7 @@ class CheckShortCuts(Callback):
         return result
 
     def _compare(self, what, before, got, slow, snapshot, room=None):
-        "Restore the state `before`, run the slow path, restore the present state; raise WrongShortCut if they differ"
+        "Run the slow path from the state `before`, restore the current state; raise WrongShortCut if the paths differ"
         after = snapshot()
         before.restore()
         try:
@@ -211,7 +211,7 @@ class CheckShortCuts(Callback):
         self._count('zero_grad', self._describe_one_sided(one_sided))
 
     def _describe_one_sided(self, params):
-        "Return a description of the first of `params`, which have a gradient after one path only; empty without them"
+        "Describe the first of `params`, which have a gradient after only one of the paths; return '' if there are none"
         if not params: return ''
         names = {id(p):f'`{name}`' for name,p in self.learn.model.named_parameters()}
         return f"{names.get(id(params[0]), 'a parameter')} has a gradient after only one of the paths"
@@ -248,7 +248,7 @@ def _is_same(a, b):
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #0cb71867
 def _describe_stale(bound, current):
-    "Return a description of the first event whose handlers have changed since they were bound; empty if none has"
+    "Return a description of the first event whose handlers have changed since they were bound, or '' if none has"
     for name,handlers in bound.items():
         if _are_same(handlers, current[name]): continue
         return (f'at `{name}` it calls handlers of {_class_names(handlers)}, but the present ones are of '

@@ -20,7 +20,7 @@ class Text(str):
 # %% ../../nbs/learner/60a_training_loop.ipynb #02bdd7c4
 @patch
 def show_training_loop(self:Learner) -> Text:
-    "Return the training loop as text: each event at its place, with its callbacks; in a script, print it"
+    "Return the training loop as text, each event at its place with its callbacks, and print it in a script"
     classes = {''}
     for cb in self.cbs: classes |= {c.__name__ for c in type(cb).__mro__}
     lines = []
@@ -176,7 +176,7 @@ def _table(rows):
 # %% ../../nbs/learner/60c_summary.ipynb #b3626133
 @patch
 def summary(self:Learner) -> Text:
-    "Return a text on the model: layers, output shapes, parameters, optimizer, loss, callbacks; in a script, print it"
+    "Return a text on the model (layers, shapes, parameters, optimizer, loss, callbacks), and print it in a script"
     model,rows,inputs = _layer_info(self)
     total,trainable = count_params(model.parameters()),_count_trainable(model.parameters())
     counts = f'{total:,} parameters, {trainable:,} trainable, {total-trainable:,} frozen'
