@@ -62,7 +62,7 @@ def shared_memmap(
         t = open_memmap(path, write=True)
         if (tuple(t.shape),t.dtype)==(tuple(shape),dtype): return t
         raise ValueError(f'the results of the processes differ: one has {list(t.shape)} of {t.dtype}, another '
-                         f'{list(shape)} of {dtype}')
+                         f'{list(shape)} of {dtype}. Let the model return the same shape and dtype in all processes')
     try: t = create_memmap(path, shape, dtype)
     except OSError as e:
         store.set(f'{key}/made', str(e))

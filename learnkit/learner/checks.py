@@ -328,7 +328,9 @@ def _make_sample_hint(e, frames, where):
     idxs,samples = fetch.get('possibly_batched_index'),fetch.get('data')
     if not isinstance(idxs, list) or not isinstance(samples, list): return ''
     none = [str(i) for i,sample in zip(idxs, samples) if sample is None]
-    if none: return f'Sample {", ".join(none)} of the dataset is None, which cannot be collated: remove it there'
+    if none: return (
+        f'The dataset returned None, which cannot be collated, for sample {", ".join(none)}: return a tensor, or leave '
+        'such samples out of the dataset')
     name = func_name(fetch['self'].collate_fn)
     return f'Raised by the `collate_fn` of the DataLoader, `{name}`, for samples {idxs[0]} to {idxs[-1]}{where}'
 

@@ -41,7 +41,7 @@ class CombinedSource:
         return self.laps>0 or self.done==self.n
 
     def open(self) -> Iterator:
-        "Open and return the iterator of a pass; first call the data's `set_epoch`, with the number of the pass, to shuffle"
+        "Open and return the iterator of a pass; first call the data's `set_epoch` with the pass's number, to shuffle"
         set_epoch(self.passes.dl, self.n_pass)
         with inform_workers(self.passes, self.n_pass): self.live = iter(self.passes)
         return self.live
@@ -126,7 +126,8 @@ class CombinedLoader:
         weights:Any = self.weights
         if callable(weights): weights = weights(self.n)
         if weights.keys()!=self.sources.keys(): raise ValueError(
-            f'the weights are for {", ".join(weights) or "no loader"}, but the loaders are {", ".join(self.sources)}')
+            f'the weights are for {", ".join(weights) or "no loader"}, but the loaders are {", ".join(self.sources)}: '
+            'write a weight for each loader')
         are_shares = min(weights.values())>=0 and 0<sum(weights.values())<float('inf')
         if not are_shares: raise ValueError(
             f'weights must be 0 or more, and one above 0, but after {self.n} batches they are {weights}')
@@ -347,7 +348,8 @@ class EachLoader(Callback):
         learn = self.learn
         loader,rec = learn.dls.train,own_attr(learn, 'recorder')
         if not hasattr(loader, 'dl_name'): raise ValueError(
-            f'EachLoader needs a `CombinedLoader` to train on, but the training loader is a {type(loader).__name__}')
+            f'EachLoader needs a `CombinedLoader` to train on, but the training loader is a {type(loader).__name__}: '
+            'write `CombinedLoader(dict(a=…, b=…))`')
         each = self.metrics
         if not isinstance(each, Mapping): each = dict.fromkeys(loader.loaders, each)
         for k in (*self.loss_funcs, *each):

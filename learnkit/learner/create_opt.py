@@ -231,7 +231,7 @@ def _follow_model(learn):
     trains_none = param_ids(learn.opt).isdisjoint(map(id, learn.model.parameters()))
     if trains_none: raise ValueError(
         f'`learn.opt` has none of the model\'s parameters ({describe_params(lost)}): create it from '
-        '`learn.model.parameters()`, or set `learn.opt = None`: then the next fit creates one from `opt_func`')
+        '`learn.model.parameters()`, or set `learn.opt = None`, so that the next fit creates one from `opt_func`')
 
 # %% ../../nbs/learner/30_create_opt.ipynb #deaa308b
 def set_wd(

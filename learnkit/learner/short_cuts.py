@@ -251,7 +251,7 @@ def _describe_stale(bound, current):
     "Return a description of the first event whose handlers have changed since they were bound, or '' if none has"
     for name,handlers in bound.items():
         if _are_same(handlers, current[name]): continue
-        return (f'at `{name}` it calls handlers of {_class_names(handlers)}, but the present ones are of '
+        return (f'at `{name}` the fit calls handlers of {_class_names(handlers)}, but the current ones are of '
                 f'{_class_names(current[name])}, or have changed. To replace a method, assign to the '
                 'callback, `cb.after_loss = f`, not to its class')
     return ''
