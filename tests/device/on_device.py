@@ -237,7 +237,7 @@ def test_results_come_back_late(kw, bs, tmp_path):
 def dropout(): torch.manual_seed(0); return nn.Sequential(nn.Linear(4, 8, bias=False), nn.BatchNorm1d(8), nn.Dropout(.4), nn.Linear(8, 3))
 
 @pytest.mark.parametrize('k', [3, 8, 11])
-def test_a_killed_run_goes_on(k, tmp_path):
+def test_a_killed_run_continues(k, tmp_path):
     "… with the random numbers of the device"
     def make(path, *cbs): return learner(model=lambda: dropout().to(DEV), cbs=[lambda: lk.CheckpointCallback('1ba'), lk.EMACallback, lk.MixUp, *cbs], path=tmp_path/path)
     def end(learn): learn.fit(2, resume='auto'); return [*result(learn), *bits(acc.generator().get_state())]

@@ -45,7 +45,7 @@ def test_there_are_many(): assert len(every)>50
 @few(6, 30)
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('cls', every)
-def test_works_from_there_or_is_refused(cls, tmp_path, monkeypatch):
+def test_works_from_there_or_raises(cls, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for moment,training in moments.items():
         adds = Adds(lambda: new(cls), moment, training)
@@ -111,7 +111,7 @@ def test_scaling_begins_with_a_step():
         for l in (learn, plain): l.fit(1)
         assert torch.allclose(weights(learn), weights(plain), atol=1e-2), ev
 
-def test_a_shallow_copy_is_refused():
+def test_a_shallow_copy_raises():
     learn = learner()
     with pytest.raises(TypeError, match='write `copy.deepcopy'): copy.copy(learn)
     copy.deepcopy(learn).fit(1)

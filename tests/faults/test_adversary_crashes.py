@@ -67,7 +67,7 @@ def test_an_overlap_without_targets_is_none(metric):
 
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='fork')
 @pytest.mark.parametrize('cb', ['json','checkpoint'])
-def test_a_forked_child_that_continues_is_told_before_it_writes(cb, tmp_path):
+def test_a_forked_child_that_continues_is_warned_before_it_writes(cb, tmp_path):
     "Both processes would write the same log and the same checkpoints; the child ends, the parent's files are those of a run without a fork"
     def cbs(p): return [JsonLogger(p/'l.json')] if cb=='json' else [CheckpointCallback('1ba', folder=p/'c')]
     def files(p): return {f.name:(f.read_bytes().count(b'\n') if cb=='json' else None) for f in sorted(p.rglob('*')) if f.is_file() and f.name[0]!='.'}
@@ -89,7 +89,7 @@ def test_a_forked_child_that_continues_is_told_before_it_writes(cb, tmp_path):
 
 # gradients
 
-def test_adaptive_clipping_of_sparse_gradients_is_refused_before_the_step():
+def test_adaptive_clipping_of_sparse_gradients_raises_before_the_step():
     learn = learner(dls=DataLoaders([(torch.randint(9, (4, 2)), torch.randn(4, 1))]*2), model=nn.Sequential(nn.EmbeddingBag(9, 4, sparse=True), nn.Linear(4, 1)), cbs=AdaptiveGradientClip())
     with pytest.raises(ValueError, match='sparse=False'): learn.fit(1)
 

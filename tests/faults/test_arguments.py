@@ -98,7 +98,7 @@ methods = [k for k in ALL if k.startswith('Learner.')]
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('name', [k for k in ALL if k not in methods])
-def test_what_cannot_be_right_is_refused(name, tmp_path, monkeypatch):
+def test_what_cannot_be_right_raises(name, tmp_path, monkeypatch):
     "Numbers as text, text for functions, classes for instances: many were taken without a word, others led to `'<' not supported` or `no attribute`"
     monkeypatch.chdir(tmp_path)
     try: caller(name, ALL[name])()   # with what is right
@@ -108,7 +108,7 @@ def test_what_cannot_be_right_is_refused(name, tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('name', methods)
-def test_what_a_method_cannot_do_is_refused(name, tmp_path, monkeypatch): test_what_cannot_be_right_is_refused(name, tmp_path, monkeypatch)
+def test_what_a_method_cannot_do_raises(name, tmp_path, monkeypatch): test_what_cannot_be_right_raises(name, tmp_path, monkeypatch)
 
 @pytest.mark.filterwarnings('ignore')
 def test_the_net_catches():

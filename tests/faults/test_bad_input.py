@@ -985,7 +985,7 @@ def test_mistake(do, exc, words, tmp_path, capsys):
 def test_enough_rows(): assert len(ROWS)>=200 and len({r.id for r in ROWS})==len(ROWS)
 
 @pytest.mark.parametrize('valid', [[(x,)], DataLoader(TensorDataset(x))], ids=['list','tensors'])
-def test_a_missing_target_is_told_before_training(valid):
+def test_a_missing_target_is_reported_before_training(valid):
     "A validation set without targets was found after an epoch of training, as an empty column"
     steps = []
     learn = learner(dls=DataLoaders(batches(2), valid), cbs=at('before_step', lambda cb: steps.append(1)))

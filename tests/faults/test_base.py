@@ -109,7 +109,7 @@ def test_a_run_with_random_frozen_weights_is_not_lost(base, whole, tmp_path):
     killed(tmp_path, CheckpointCallback('1ba', base=base))
     assert not differences(whole, state(fit(learner(tmp_path, CheckpointCallback('1ba', base=base), seed=1), resume='auto')))
 
-def test_another_base_is_refused(whole, tmp_path):
+def test_another_base_raises(whole, tmp_path):
     killed(tmp_path, CheckpointCallback('1ba', base='digest'))
     other = learner(tmp_path, CheckpointCallback('1ba', base='digest'), seed=1)
     before = state(other)
@@ -191,7 +191,7 @@ def test_a_small_or_mostly_trained_model_is_in_each_checkpoint(tmp_path):
     learn = fit(learner(tmp_path, CheckpointCallback(), model=small))
     assert 'base' not in read_checkpoint(list_checkpoints(folder(learn))[0])
 
-def test_a_damaged_base_is_refused(tmp_path):
+def test_a_damaged_base_raises(tmp_path):
     learn = fit(learner(tmp_path))
     s = torch.load(learn.save('m', only_trained=True), weights_only=True)
     for wrong in ('x', {'head.weight':3}, {3:'x'}):

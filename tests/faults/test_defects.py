@@ -130,7 +130,7 @@ def test_D07_cancel_fit_ends_validate():
     assert len(learn.validate())==1
     assert len(learn.get_preds()[0])==4   # what was predicted before: one batch
 
-def test_D08_a_fit_inside_a_run_is_refused():
+def test_D08_a_fit_inside_a_run_raises():
     "fastai: overwrites n_epoch, epoch and the record of the outer one"
     learn = learner(cbs=at('after_epoch', lambda s: s.learn.fit(5), lambda s: s.epoch==1, order=60))
     with pytest.raises(RuntimeError, match='`fit` inside a running `fit`'): learn.fit(3)
@@ -327,7 +327,7 @@ def test_D29_models_and_optimizers():
     assert [torch.equal(a, b) for a,b in zip(before, learn.model.parameters())]==[False,True,True,True]
 
 # F. state
-def test_D30_a_fit_goes_on_where_it_stopped(tmp_path):
+def test_D30_a_fit_continues_where_it_stopped(tmp_path):
     "fastai: weights resume exactly at an epoch's end if the optimizer's state is kept. (Whole checkpoints are of a later part.)"
     opt = partial(torch.optim.Adam, betas=(.8,.9))
     a,b = learner(opt_func=opt, path=tmp_path),learner(opt_func=opt, path=tmp_path, model=model(1))

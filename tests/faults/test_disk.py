@@ -52,7 +52,7 @@ def run(folder, *args, **kwargs):
 
 @few(0, 1)
 @pytest.mark.parametrize('fault,stays', [('no_space', False), ('memory', True), *slow(*((f,s) for f in faults for s in (False, True) if (f,s) not in (('no_space', False), ('memory', True))))])
-def test_whichever_call_fails_the_run_goes_on(fault, stays, tmp_path):
+def test_whichever_call_fails_the_run_continues(fault, stays, tmp_path):
     "The weights are those of an undisturbed run, each failed save is counted, and what was complete can be read. A MemoryError ended the run"
     straight,seen,none = run(tmp_path/'straight')
     writes = [i for i,name in enumerate(seen) if name=='write']

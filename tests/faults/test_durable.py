@@ -260,7 +260,7 @@ def test_in_the_background_it_is_as_it_was_at_the_save(tmp_path, monkeypatch):
         assert not equal(saved['model'], {k:v for k,v in learn.model.state_dict().items()})
         assert_same({k:then[k] for k in ('model','opt','rng','grads')}, {k:saved[k] for k in ('model','opt','rng','grads')})
 
-def test_a_writer_that_fails_is_heard_of_at_the_next_batch(tmp_path, monkeypatch):
+def test_a_failed_write_raises_at_the_next_batch(tmp_path, monkeypatch):
     def fails(*args, **kwargs): raise OSError(28, 'No space left on device')
     monkeypatch.setattr('learnkit.recovery.checkpoint.write_checkpoint', fails)
     def wait(self):

@@ -293,7 +293,7 @@ def test_broken_weights_end_the_fit(where, value, bad, n):
     assert learn.epoch==first[0] and learn.train_iter==12*(first[0]+1)
     assert len(learn.recorder.history)==first[0]
 
-def test_it_is_told_of_as_soon_as_somebody_reads():
+def test_it_is_reported_at_the_first_read():
     def read(self):
         if self.learn.iter==6: self.learn.smooth_loss
     late = Callback(after_batch=read)
@@ -348,7 +348,7 @@ def test_without_the_check_nothing_is_raised():
         learn.fit(2)
     assert len(learn.recorder.history)==2
 
-def test_no_device_is_asked_while_losses_are_finite(monkeypatch):
+def test_no_device_is_read_while_losses_are_finite(monkeypatch):
     def asked(opt): raise AssertionError('waits for the device')
     monkeypatch.setattr('learnkit.measure.finite.weights_finite', asked)
     learner(data(), valid=True).fit(2)
@@ -381,19 +381,19 @@ def test_no_checkpoint_is_written_of_broken_weights(keep, where, tmp_path):
     good.fit(1)
     assert same(learn.model.state_dict(), good.model.state_dict())
 
-def test_a_fit_that_was_ended_goes_on_from_good_weights(tmp_path):
+def test_a_fit_that_was_ended_continues_from_good_weights(tmp_path):
     learn = learner(data(), Poison('loss', bad=(5,)), CheckpointCallback('2ba'), TerminateOnNaNCallback(), path=tmp_path)
     with pytest.warns(UserWarning, match='weights are nan or infinite'): learn.fit(1)
     assert read_checkpoint(list_checkpoints(tmp_path/'checkpoints'/'fit-1')[0])['train_iter']==4
 
-def test_a_long_epoch_that_nobody_reads():
+def test_a_long_epoch_whose_losses_are_not_read():
     "No bar, no checkpoint: it ends after 1024 batches all the same"
     learn = learner(data(1100, 2), Poison('loss', bad=(5,)))
     with pytest.raises(NonFiniteLoss, match='nan since epoch 0, batch 5, and so are weights'): learn.fit(1)
     assert learn.train_iter==1024
 
 @pytest.mark.parametrize('cancel', [CancelFit, CancelEpoch, CancelTrain])
-def test_a_fit_that_is_cancelled_reads_what_nobody_has_read(cancel):
+def test_a_cancelled_fit_reads_losses_not_read_yet(cancel):
     def ends(self):
         if self.learn.iter==9: raise cancel
     def broken(*cbs): return learner(data(), Poison('loss', bad=(5,)), Callback(before_batch=ends), *cbs)
@@ -574,7 +574,7 @@ def test_every_form_of_it(e):
     with pytest.warns(UserWarning, match='out of memory'): learn.fit(1)
     assert learn.replay_on_oom.size==2
 
-def test_other_errors_are_not_taken_for_it():
+def test_other_errors_are_not_mistaken_for_it():
     fails = Callback(after_pred=throw(RuntimeError('The size of tensor a (3) must match the size of tensor b (4)')))
     with pytest.raises(RuntimeError, match='must match'): learner(data(2), ReplayOnOOM(), fails).fit(1)
 
@@ -585,7 +585,7 @@ def test_it_cannot_help_everywhere():
     with pytest.raises(torch.OutOfMemoryError) as e: short('never', ReplayOnOOM(), Callback(after_step=fail), at=()).fit(1)
     assert "optimizer step" in ''.join(e.value.__notes__)
 
-def test_validation_is_left_alone():
+def test_validation_stays_unchanged():
     learn = learner(data(), ReplayOnOOM(), valid=True)
     learn.fit(1)
     assert learn.replay_on_oom.size is None and len(learn.recorder.history)==1

@@ -109,7 +109,7 @@ def harm(name, n):
     return dict(name=name, batches=learn.train_iter, skipped=learn.skip_nan.n, spikes=learn.spike_detection.seen, went_back=learn.roll_back_on_nan.n, stopped=learn.stop_reason)
 
 @pytest.mark.slow
-def test_healthy_jobs_are_left_alone():
+def test_in_healthy_jobs_nothing_is_found():
     rows = [harm(name, 2*LONG) for name in HEALTHY] if SWEEP else [harm(name, 1) for name in ('small_noisy','second_dataset','rare_rewards')]
     for row in rows: print(row)
     batches,skipped = sum(r['batches'] for r in rows),sum(r['skipped'] for r in rows)

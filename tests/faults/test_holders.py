@@ -239,7 +239,7 @@ def test_what_cannot_be_kept_is_named():
     assert len(told)==1
     for said in ('`loss.of.h` (ndarray)', '`loss.of.words` (set)', '`loss.of.mean` (float64)', '`loss.of.long` (more than 1,000 entries)'): assert said in str(told[0].message)
 
-def test_what_others_keep_is_left_to_them():
+def test_what_others_save_is_not_saved_again():
     "A loss that reads the Learner, its data or the parameters of its model has no state by that"
     learn = trainer()
     data = learn.dls

@@ -60,7 +60,7 @@ changes = {'lr': dict(lr=.02), 'wd': dict(wd=.1), 'optimizer': dict(opt=AdamW), 
 @few(8)
 @pytest.mark.parametrize('what', changes)
 @pytest.mark.parametrize('ended', [False, True])
-def test_another_run_is_refused(what, ended, tmp_path):
+def test_another_run_raises(what, ended, tmp_path):
     "The same folder with another rate, loss, batch size, data …: it used to go on as the first one, without a word"
     if ended: learner(tmp_path).fit(2, resume='auto')
     else: crashed(learner(tmp_path))
@@ -74,7 +74,7 @@ def test_another_run_is_refused(what, ended, tmp_path):
 def looks_on(**events): cb = Callback(**events); cb.acts = 'nothing'; return cb
 same = dict(nothing={}, workers={}, metrics=dict(metrics=nn.L1Loss()), looks_on=dict(cbs=[LRMonitor()]))
 @pytest.mark.parametrize('what', same)
-def test_what_does_not_matter_is_not_asked(what, tmp_path, capsys):
+def test_what_does_not_matter_is_not_read(what, tmp_path, capsys):
     "Metrics, callbacks that look on and the number of workers may change"
     straight = learner(tmp_path/'a'); straight.fit(3, resume='auto')
     crashed(learner(tmp_path/'b'))
@@ -82,7 +82,7 @@ def test_what_does_not_matter_is_not_asked(what, tmp_path, capsys):
     learn.fit(3, resume='auto')
     assert equal(weights(straight), weights(learn)) and 'resuming at epoch 1, batch 1' in capsys.readouterr().out
 
-def test_an_explicit_path_goes_on_with_what_is_new(tmp_path, capsys):
+def test_an_explicit_path_continues_with_what_is_new(tmp_path, capsys):
     "Who names the checkpoint wants it: what was changed applies from there on, the rest goes on, and a line says what differs"
     crashed(learner(tmp_path, lr=.01, cbs=[GradientClip(.5)]))
     path = list_checkpoints(tmp_path/'checkpoints'/'fit-1')[0]
@@ -96,7 +96,7 @@ def test_an_explicit_path_goes_on_with_what_is_new(tmp_path, capsys):
     learn.fit(3, resume='auto')   # by now it is this run
     assert 'finished' in capsys.readouterr().out
 
-def test_a_rate_that_a_callback_had_lowered_goes_on(tmp_path):
+def test_a_rate_that_a_callback_had_lowered_continues(tmp_path):
     "With the same settings an explicit path changes nothing"
     lower = Callback(after_epoch=lambda self: self.learn.opt.set_hyper('lr', self.learn.opt.hypers[0]['lr']/10))
     def make(): return learner(tmp_path, cbs=[Callback(after_epoch=lower.after_epoch.__func__)])
@@ -189,7 +189,7 @@ def test_after_ctrl_c_another_fit(tmp_path):
     learn.fit(1)
     assert learn.train_iter==6 and len(list_checkpoints(tmp_path/'checkpoints'/'fit-1'))==n and (tmp_path/'checkpoints'/'fit-2').is_dir()
 
-def test_refused_and_asked_again(tmp_path):
+def test_rejected_and_asked_again(tmp_path):
     "A fit that was refused has not begun"
     learner(tmp_path).fit(1)
     learn = learner(tmp_path)

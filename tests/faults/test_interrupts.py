@@ -123,7 +123,7 @@ def test_what_waits_is_handled_in_the_end():
     with pytest.raises(KeyboardInterrupt): work()
     assert heard==['after','clean'] and not interrupts.pending
 
-def test_whoever_insists_is_heard():
+def test_an_explicit_request_wins():
     "Two signals wait, the third does not: what is cleaned up may hang"
     heard = []
     @uninterrupted

@@ -269,7 +269,7 @@ def test_exported(model, loss, tmp_path):
 # what gets gradients and is in no optimizer
 
 @pytest.mark.parametrize('loss', sorted(NEED_SPLITTER))
-def test_a_module_that_the_loss_uses_is_asked_for(loss):
+def test_a_module_that_the_loss_uses_must_be_named(loss):
     m,f,own = parts('norm', loss)
     learn = Learner((TRAIN, VALID), m, f, opt_func=SGD)
     with pytest.raises(RuntimeError, match='^3 parameters of `loss_func.*not in the optimizer.*`splitter`'): fit(learn)
@@ -281,7 +281,7 @@ class InList(nn.Module):
 
 def scaled(pred, y, s): return ((pred-y)**2).mean()*torch.exp(-s) + s
 
-def test_a_parameter_of_no_module_is_asked_for():
+def test_a_parameter_of_no_module_must_be_named():
     s = nn.Parameter(torch.zeros(()))
     learn = Learner((TRAIN, VALID), nn.Linear(4, 1), partial(scaled, s=s), opt_func=SGD)
     with pytest.raises(RuntimeError, match=r'^1 parameter of shape \(\) got.*no module.*`splitter`'): fit(learn)
@@ -290,7 +290,7 @@ def test_a_parameter_of_no_module_is_asked_for():
     fit(learn)
     assert s
 
-def test_layers_in_a_list_are_asked_for():
+def test_layers_in_a_list_must_be_named():
     learn = Learner((TRAIN, VALID), InList(), nn.MSELoss(), opt_func=SGD)
     with pytest.raises(RuntimeError, match=r'^4 parameters of shapes \(4,\), \(4, 4\).*no module.*`nn.ModuleList`'): fit(learn)
     learn = Learner((TRAIN, VALID), InList(), nn.MSELoss(), opt_func=SGD, splitter=lambda m: [*m.parameters(), *nn.ModuleList(m.layers).parameters()])
@@ -298,7 +298,7 @@ def test_layers_in_a_list_are_asked_for():
     fit(learn)
     assert not torch.equal(before, learn.model.layers[0].weight)
 
-def test_what_others_train_is_not_asked_for():
+def test_what_others_train_need_not_be_named():
     "The image of an adversary, a parameter with an optimizer of a callback, and one whose gradient a hook takes"
     mine,hooked = nn.Parameter(torch.zeros(())),nn.Parameter(torch.zeros(()))
     hooked.register_post_accumulate_grad_hook(lambda p: setattr(p, 'grad', None))
@@ -368,7 +368,7 @@ class Queue(nn.Module):
         if self.training: self.q = torch.cat([self.q, x.detach()])
         return self.l(x)
 
-def test_a_buffer_that_grows_is_left_to_the_model():
+def test_a_growing_buffer_is_up_to_the_model():
     learn = Learner((TRAIN, VALID), Queue(), nn.MSELoss(), cbs=EMACallback())
     fit(learn)
     assert torch.equal(learn.model.q, torch.cat([x for x,_ in TRAIN]*2))

@@ -66,7 +66,7 @@ def test_what_is_logged_is_a_number():
     learn.log_numbers(dict(a=torch.tensor(2), b=torch.tensor([.5]), c=True))
     assert learn.wrote.got==[(0, 'a', 'b', 'c')]
 
-def test_a_step_that_goes_back_is_refused():
+def test_a_step_that_decreases_raises():
     learn = quiet(cbs=Wrote())
     learn.fit(1)
     with pytest.raises(ValueError, match='steps must not decrease'): learn('log_metrics', metrics=dict(a=1), step=1)
@@ -107,7 +107,7 @@ def test_whatever_is_logged_keeps_its_order(what, pending):
     learn.fit(2)
     assert [o for o in got if o[1][1:].isdigit()]==given
 
-def test_what_cannot_be_logged_is_refused_where_it_is_given():
+def test_what_cannot_be_logged_raises_where_it_is_given():
     learn = quiet(cbs=Wrote())
     for v in (1., None, [], torch.zeros(2,2), torch.zeros(0), [1]):
         with pytest.raises(TypeError, match='can be logged, not'): learn.log_objects(dict(a=v))
@@ -177,7 +177,7 @@ def test_another_learner_begins_a_new_log(tmp_path):
     assert len(learn.json_logger.read_log())==4 and learn.csv_logger.read_log()['epoch']==[0,1,0,0]
 
 @pytest.mark.parametrize('make', [CSVLogger, JsonLogger])
-def test_append_and_resume_are_refused(make, tmp_path):
+def test_append_and_resume_raise(make, tmp_path):
     "Killed before the first checkpoint, nobody could tell the rows of this run from older ones: they were there twice"
     learn = quiet(path=tmp_path, cbs=[make(append=True), CheckpointCallback('1ba')])
     with pytest.raises(ValueError, match='Omit `append`'): learn.fit(1, resume='auto')
@@ -280,7 +280,7 @@ def test_a_run_is_no_switch():
         with pytest.raises(TypeError, match='give your attribute another name, as in `self.my_run = ...`'): cb.run = v
     for v in (True, False, 0, 1): cb.run = v
 
-def test_silence_holds_for_all_that_is_said(tmp_path, capsys):
+def test_silence_holds_for_all_messages(tmp_path, capsys):
     "'Better model found' was printed in spite of `no_logging`"
     learn = learner(path=tmp_path, cbs=[SaveModelCallback(), EarlyStoppingCallback(comp='max')])
     with learn.no_bar(), learn.no_logging(): learn.fit(3)

@@ -94,7 +94,7 @@ def test_a_run_is_replayed(tmp_path):
 
 @pytest.mark.parametrize('feature', [lambda: lk.VirtualShards(2), lambda: lk.FusedStep(), lambda: lk.SAM()], ids=['shards','fused','passes'])
 @few(1)
-def test_what_does_not_go_together_is_asked_of_callbacks_alone(feature, tmp_path):
+def test_only_callbacks_declare_what_does_not_go_together(feature, tmp_path):
     ends = []
     for trap in (False, True):
         learn = make(tmp_path, trap, feature())

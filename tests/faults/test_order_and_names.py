@@ -147,25 +147,25 @@ class Renamed(Net):
         del self.b
     def forward(self, x): return self.head(torch.tanh(self.c(torch.tanh(self.z(torch.tanh(self.a(x)))))))
 
-def test_a_layer_with_another_name_is_refused(tmp_path):
+def test_a_layer_with_another_name_raises(tmp_path):
     file = fit(learner('abc', 'plain', path=tmp_path)).save('m')
     learn = learner('abc', 'plain')
     learn.model = Renamed()
     refused(learn, file, 'it has no z.weight, z.bias', 'it has b.weight, b.bias, which this one does not have')
 
-def test_a_missing_layer_is_refused(tmp_path):
+def test_a_missing_layer_raises(tmp_path):
     file = fit(learner('abc', 'plain', path=tmp_path)).save('m')
     learn = learner('abc', 'plain')
     learn.model.b.requires_grad_(False)
     refused(learn, file, 'it has b.weight, b.bias, which this one does not have')
 
-def test_other_groups_are_refused(tmp_path):
+def test_other_groups_raise(tmp_path):
     file = fit(learner('abc', 'layers', path=tmp_path)).save('m')
     refused(learner('abc', 'plain'), file, 'those of group 0 (a.weight, a.bias, b.weight and 4 more) were saved in groups [0, 1, 2, 3]', 'the same splitter')
     def regrouped(m): return [[*m.a.parameters(), *m.b.parameters()], [*m.c.parameters()], [*m.head.parameters()]]
     refused(learner('abc', 'plain', splitter=regrouped), file, 'group 0 (a.weight, a.bias, b.weight and 1 more) were saved in groups [0, 1]')
 
-def test_frozen_groups_in_another_order_are_refused(tmp_path):
+def test_frozen_groups_in_another_order_raise(tmp_path):
     first = learner('abc', 'layers', path=tmp_path)
     first.freeze_to(1)
     file = fit(first).save('m')
@@ -173,7 +173,7 @@ def test_frozen_groups_in_another_order_are_refused(tmp_path):
     assert again.opt.frozen_idx==1 and not again.model.a.weight.requires_grad
     refused(learner('bac', 'layers'), file, 'in another order, and the first of them are frozen')
 
-def test_names_that_are_damaged_are_refused(tmp_path):
+def test_names_that_are_damaged_raise(tmp_path):
     learn = fit(learner('abc', 'plain', path=tmp_path))
     state = torch.load(learn.save('m'), weights_only=True)
     names = state['opt']['param_groups'][0]['param_names']
@@ -259,7 +259,7 @@ def test_what_an_optimizer_accumulates_in_its_groups_is_of_the_file(tmp_path):
     group, = learn.opt.param_groups
     assert (group['n_steps'],group['lr'],group['momentum'])==(12,.02,.5)
 
-def test_a_file_that_lacks_an_average_is_refused(tmp_path):
+def test_a_file_that_lacks_an_average_raises(tmp_path):
     file = fit(learner('abc', 'plain', opt='adam', path=tmp_path)).save('m')
     refused(learner('abc', 'plain', opt_func=partial(Adam, lr=.02, amsgrad=True)), file, 'amsgrad=True, but the saved one had not')
 

@@ -99,7 +99,7 @@ def test_what_is_seen_where_it_stands():
     assert learn.paused is None and learn.train_iter==6
 
 @pytest.mark.parametrize('args,words', [(dict(batches=0), 'batches'), (dict(batches=1, until='after_loss'), 'not both'), (dict(until='after_epoch'), 'within a batch'), (dict(until='nonsense'), 'within a batch')])
-def test_what_cannot_be_gone_on_to_is_refused(args, words):
+def test_what_cannot_be_continued_raises(args, words):
     learn = paused()
     with pytest.raises(ValueError, match=words): learn.resume(**args)
     assert learn.paused is not None
@@ -147,7 +147,7 @@ def test_a_callback_that_is_removed_meanwhile_stays_away():
             learn.resume(cbs=More)
     assert count.n==2 and learn.train_iter==6 and more==[4]
 
-def test_after_an_error_it_goes_on_from_where_it_stood():
+def test_after_an_error_it_continues_from_where_it_stood():
     learn,whole = paused(),small(3)
     def fails(self): 1/0
     with whole.no_bar(), whole.no_logging(): whole.fit(2)
@@ -220,7 +220,7 @@ def test_in_a_validation_within_an_epoch_it_stands_at_once(every, n):
     assert equal(whole.model.state_dict(), learn.model.state_dict()) and whole.recorder.history['valid_loss']==learn.recorder.history['valid_loss']
     assert [r['valid_loss'] for r in whole.validate_every.history]==[r['valid_loss'] for r in learn.validate_every.history]
 
-def test_where_nobody_knew_of_a_validation_it_says_that_it_waits(capsys):
+def test_an_unannounced_validation_reports_that_it_waits(capsys):
     learn = small(4, nv=5, cbs=Pausable())
     valid = in_validation(2)
     valid.after_loss = lambda: learn.mode=='validate' and learn.iter==2 and signal.raise_signal(signal.SIGINT)
@@ -241,7 +241,7 @@ def test_an_error_in_a_validation_lets_the_fit_stand_before_it(prompt):
             learn.resume()
         assert equal(whole.model.state_dict(), learn.model.state_dict()) and whole.recorder.history['valid_loss']==learn.recorder.history['valid_loss']
 
-def test_a_checkpoint_beside_it_and_nothing_is_said_twice(tmp_path):
+def test_with_a_checkpoint_nothing_is_reported_twice(tmp_path):
     learn = small(3, path=tmp_path, cbs=CheckpointCallback('1ba'))
     learn.model.seen = set()
     learn.model.register_forward_pre_hook(lambda m, x: m.seen.add(len(m.seen)))
@@ -250,7 +250,7 @@ def test_a_checkpoint_beside_it_and_nothing_is_said_twice(tmp_path):
         with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=[Pausable(), press('after_pred', 2)])
     assert len([w for w in said if '`model.seen` (set)' in str(w.message)])==1
 
-def test_a_log_that_is_appended_to_goes_on(tmp_path):
+def test_a_log_that_is_appended_to_continues(tmp_path):
     def text(stop):
         learn = small(3, path=tmp_path/str(stop), cbs=CSVLogger(append=True))
         with learn.no_bar(), learn.no_logging():
@@ -268,7 +268,7 @@ def prompt(monkeypatch): monkeypatch.setattr(sys, 'ps1', '>>> ', raising=False)
 def stands(f, match):
     with pytest.raises(Pause, match=match): f()
 
-def test_a_bar_is_left_where_the_fit_stands(capsys):
+def test_a_bar_stays_where_the_fit_stopped(capsys):
     "It was left at 0 % if the fit had stood before the first update"
     learn = small(10, cbs=[Pausable(), ProgressCallback('terminal', every=60)])
     with pytest.raises(KeyboardInterrupt): learn.fit(1, cbs=press('after_pred', 7))
@@ -369,7 +369,7 @@ def as_tuned(learn):
 
 @pytest.mark.parametrize('at,says', [(('after_pred', 2), 'a run of 1ep, paused in epoch 0, after 2 of'), (('after_epoch', 1), 'a run of 1ep, paused in epoch 1'), (('after_pred', 8), 'a run of 2ep, paused in epoch 0, after 2 of'),
                                      (('after_fit', 1), 'a run of 2ep, paused in epoch 0, after 0 of'), (('cleanup', 1), 'a run of 2ep, paused in epoch 0, after 0 of')])
-def test_of_a_fine_tune_both_fits_go_on(at, says):
+def test_of_a_fine_tune_both_fits_continue(at, says):
     "A Ctrl-C in the first one left the second to the user"
     learn = tuned()
     with learn.no_bar(), learn.no_logging():
@@ -411,7 +411,7 @@ def test_a_condition_is_a_breakpoint(prompt):
     learn.off()
     assert [cb.name for cb in learn.cbs]==[cb.name for cb in small(3, cbs=Pausable()).cbs]
 
-def test_where_nobody_is_there_breakpoints_are_refused(monkeypatch, prompt):
+def test_without_a_terminal_breakpoints_raise(monkeypatch, prompt):
     learn = small(3, cbs=Pausable())
     learn.on('after_loss', pause_if=lambda learn: True)
     monkeypatch.delattr(sys, 'ps1')
@@ -419,7 +419,7 @@ def test_where_nobody_is_there_breakpoints_are_refused(monkeypatch, prompt):
     with pytest.raises(TypeError, match='`pause_if`'): Learner.on('after_loss', pause_if=bool)
     with pytest.raises(Pause, match=r'if `Pausable\(\)` is among its callbacks'): small(3, cbs=Watch('after_loss', [0])).fit(1)
 
-def test_a_Pause_that_nobody_could_expect_is_an_error_that_says_so(prompt):
+def test_an_unexpected_Pause_is_an_error_that_says_so(prompt):
     def out_of_the_blue(self): raise Pause
     with pytest.raises(RuntimeError, match="pauses = "): small(3, cbs=Pausable()).fit(1, cbs=Callback(after_loss=out_of_the_blue))
 

@@ -78,7 +78,7 @@ def test_every_tensor_comes_back(name):
     if t.layout is torch.strided and not t.is_quantized: assert torch.equal(got.to(torch.complex128), t.detach().as_subclass(torch.Tensor).to(torch.complex128))
 
 @pytest.mark.parametrize('t', [torch.ones(3, device='meta'), torch.masked.masked_tensor(torch.ones(3), torch.ones(3).bool())], ids=['meta', 'wrapper'])
-def test_tensors_without_values_of_their_own_are_refused(t):
+def test_tensors_without_values_of_their_own_raise(t):
     with pytest.raises(TypeError, match='`a.b` is .* which a checkpoint cannot hold'): to_serializable({'a':{'b':t}})
 
 # weights
@@ -126,7 +126,7 @@ class Extra(nn.Linear):
     def get_extra_state(self): return object()
     def set_extra_state(self, s): pass
 
-def test_what_cannot_be_loaded_is_refused_when_it_is_saved(tmp_path):
+def test_what_cannot_be_loaded_raises_when_it_is_saved(tmp_path):
     "`learn.save` wrote what `learn.load` then refused"
     learn = learner(Extra(4, 1), tmp_path)
     for f in (learn.save, learn.export):
@@ -163,7 +163,7 @@ def test_states_that_point_out_of_their_memory(which, name, tmp_path):
     state = learn._run_state(1)
     with pytest.raises(ValueError): learn._restore({**state, 'rng':{**state['rng'], which+'_state':bad}})
 
-def test_no_honest_state_is_refused():
+def test_no_undamaged_state_raises():
     "After any number of draws, of any kind"
     r = random.Random(0)
     for i in range(1400):

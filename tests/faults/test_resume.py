@@ -130,7 +130,7 @@ def test_workers_do_not_matter(tmp_path):
     straight,workers = end(fit(learner(tmp_path/'a', data=seeded))),iter((2, 0, 1))
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', data=lambda: seeded(num_workers=next(workers))), Crash(5), Crash(11))))
 
-def test_another_number_of_workers_is_said(tmp_path):
+def test_another_number_of_workers_is_reported(tmp_path):
     with pytest.raises(SystemError): fit(learner(tmp_path, workers=1), cbs=Crash(5))
     with pytest.warns(UserWarning, match='num_workers was 1 and is now 2'): fit(learner(tmp_path, workers=2))
 
@@ -305,7 +305,7 @@ def test_disk_full(tmp_path, monkeypatch):
     assert newest_checkpoint(folder)[1]['train_iter']==4 and not list(folder.glob('.*'))
     assert_same(straight, end(fit(learner(tmp_path/'b'))))
 
-def test_disk_full_raises_if_asked_to(tmp_path, monkeypatch):
+def test_disk_full_raises_on_request(tmp_path, monkeypatch):
     def full(*args, **kwargs): raise OSError(28, 'No space left on device')
     monkeypatch.setattr(torch, 'save', full)
     with pytest.raises(OSError, match='No space left'): fit(learner(tmp_path, on_error='raise'))
@@ -339,7 +339,7 @@ def test_only_data_is_read(tmp_path):
     learn = fit(learner(tmp_path))
     for p in list_checkpoints(learn.checkpoint.folder): assert torch.load(p, weights_only=True)['version']==3
 
-def test_a_newer_format_is_refused(tmp_path):
+def test_a_newer_format_raises(tmp_path):
     learn = fit(learner(tmp_path))
     state = learn._run_state(3)
     before = end(learn)
@@ -369,7 +369,7 @@ def test_epoch_10_comes_after_epoch_9(tmp_path):
     for n in ('00000008-epoch-9', '00000008-epoch-10', '00000008', '99999999', '100000000'): write_checkpoint(state, tmp_path/f'step-{n}.pth')
     assert [p.stem.removeprefix('step-') for p in list_checkpoints(tmp_path)]==['100000000', '99999999', '00000008-epoch-10', '00000008-epoch-9', '00000008']
 
-def test_other_metrics_in_training_are_said_to_be_other(tmp_path):
+def test_other_metrics_in_training_are_reported(tmp_path):
     with pytest.raises(SystemError): fit(learner(tmp_path), cbs=Crash(9))
     learn = learner(tmp_path)
     learn.metrics = []

@@ -73,7 +73,7 @@ def test_killed_at_any_request(store, whole, fault, background):
         result,said = in_child(store, lambda: train(folder, background, resume='auto'))['result']
         assert result==weights and not said, (i, said)
 
-def test_one_refused_request_is_a_warning(store, whole):
+def test_one_rejected_request_is_a_warning(store, whole):
     "503 SlowDown, also after the client itself has asked again: a checkpoint is missing, and the run continues"
     weights,n = whole
     n_warned = 0

@@ -71,7 +71,7 @@ def test_how_the_run_ended(e, status):
     learn.fit(1)
     assert server.runs['run0']['status']=='finished' and len(server.runs)==1
 
-def test_a_fit_that_stood_goes_on_in_the_same_run():
+def test_a_paused_fit_continues_in_the_same_run():
     def rows(stop):
         server = Server()
         learn = quiet(n=4, cbs=[Pausable(), Listed(server), LossMonitor('1ba')])

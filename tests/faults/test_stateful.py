@@ -262,7 +262,7 @@ def test_what_is_stateful():
         def state_dict(self): pass
     assert is_stateful(Own()) and not is_stateful(Half()) and not is_stateful(None) and not is_stateful([1])
 
-def test_no_state_is_asked_before_the_data_is_gone_through():
+def test_no_state_is_read_before_the_iteration():
     "To ask a `StatefulDataLoader` for its state begins it, which draws a random number, or starts workers"
     class Asked(Own):
         def state_dict(self): raise AssertionError('too early')
@@ -304,7 +304,7 @@ class Place(IterableDataset):
     def state_dict(self): return dict(at=self.at)
     def load_state_dict(self, d): self.at = d['at']
 
-def test_a_cut_pass_of_which_nobody_can_tell_how_it_goes_on(tmp_path):
+def test_a_cut_pass_that_cannot_be_resumed_exactly(tmp_path):
     "… is said when a checkpoint is made behind it; `StepsPerEpoch` asks for what is meant"
     def make(to, cb, wrap=lambda dl: dl): return learner(tmp_path/to, lambda: wrap(DataLoader(Place(), BS)), [cb], every='1ep')
     for seeded in (False, True):
@@ -322,7 +322,7 @@ class AsksFor(Streamed):
 @few(4, 6)
 @pytest.mark.parametrize('k', [1, *slow(2, PER, PER+1, 2*PER), 2*PER+1])
 @pytest.mark.parametrize('make', [Streamed, AsksFor])
-def test_the_data_are_told_the_epoch(make, k, tmp_path):
+def test_the_data_get_the_epoch(make, k, tmp_path):
     "Each epoch has its own order, also those after a resume in the middle of one"
     data = lambda: DataLoader(make(), BS)
     whole = end(fit(learner(tmp_path/'a', data)))
@@ -335,7 +335,7 @@ class Clocked(Streamed):
     def set_epoch(self, epoch): pass
 
 @pytest.mark.parametrize('workers', [0, *slow(2)])
-def test_data_that_begin_otherwise_are_told(workers, tmp_path):
+def test_data_that_begin_otherwise_are_reported(workers, tmp_path):
     with pytest.warns(UserWarning, match='begins with another batch'):
         stopped(lambda: learner(tmp_path, lambda: DataLoader(Clocked(), BS, num_workers=workers)), Crash(2))
 
@@ -350,7 +350,7 @@ class ToldData(Told, Dataset):
 class ToldSampler(Told, Sampler):
     def __iter__(self): return iter(range(self.n))
 
-def test_who_is_told_the_epoch(tmp_path):
+def test_which_objects_get_the_epoch(tmp_path):
     "The data set and the sampler, also within a batch sampler and a `Subset`, once an epoch; a loader that asks for it tells its own"
     ds,sampler = ToldData(8),ToldSampler(8)
     loaders = [DataLoader(ds, 4, sampler=sampler), DataLoader(Subset(ds, range(8)), batch_sampler=BatchSampler(sampler, 4, False))]

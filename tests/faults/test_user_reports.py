@@ -77,7 +77,7 @@ def test_a_scheduler_of_timm_multiplies_by_it_itself():
 
 def own_decays(model): return torch.optim.AdamW([dict(params=[model[0].weight], weight_decay=.1), dict(params=[model[0].bias, *model[1].parameters()], weight_decay=0.)], lr=.01)
 
-def test_one_decay_for_groups_that_have_their_own_is_refused():
+def test_one_decay_for_groups_that_have_their_own_raises():
     def learner(**kwargs): model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1)); return Learner([DataLoader(items, 5)], model, nn.MSELoss(), opt_func=own_decays(model), **kwargs)
     with pytest.raises(ValueError, match=r'`wd` is one number.*\[0.1, 0.0\].*list'): fit(learner(), wd=.2)
     with pytest.raises(ValueError, match='the schedule of `wd` is one number'): fit(learner(cbs=ParamScheduler({'wd':SchedNo(.2, .2)})))
@@ -101,7 +101,7 @@ def test_a_norm_without_weights_is_frozen_with_the_layer_before(frozen):
     fit(Learner([DataLoader(items, 5)], model, nn.MSELoss(), cbs=BnFreeze()))
     assert (model[1].running_mean.abs().max()==0)==frozen
 
-def test_sparse_gradients_are_refused_in_a_sentence():
+def test_sparse_gradients_raise_in_one_sentence():
     model = nn.Sequential(nn.Embedding(9, 4, sparse=True), nn.Linear(4, 1))
     learn = Learner([[(torch.tensor([1, 2]), torch.randn(2, 1))]], model, nn.MSELoss(), opt_func=partial(torch.optim.SGD, lr=.1), cbs=AdaptiveGradientClip())
     with pytest.raises(ValueError, match='cannot clip sparse gradients: write `sparse=False`'): fit(learn)
@@ -155,7 +155,7 @@ def test_two_texts_show_where_they_differ():
     said = differences(dict(k=b), dict(k=a))['k']
     assert 'patience=5' in said and 'patience=2' in said
 
-def test_a_longer_fit_with_a_schedule_is_said(tmp_path):
+def test_a_longer_fit_with_a_schedule_is_reported(tmp_path):
     def learner(): return Learner([DataLoader(items, 2)]*2, nn.Linear(3, 1), nn.MSELoss(), path=tmp_path, cbs=CheckpointCallback('1ep'))
     class Cut(Callback):
         acts = 'nothing'
@@ -181,7 +181,7 @@ def test_cutmix_pastes_the_box_into_targets_with_pixels(kind):
     fit(learn)
     assert any(0<mean<1 for mean in box.seen)   # a box was pasted
 
-def test_cutmix_refuses_targets_of_another_size():
+def test_cutmix_raises_for_targets_of_another_size():
     learn = Learner([[(torch.randn(4, 1, 8, 8), torch.randn(4, 1, 4, 4))]], nn.Conv2d(1, 1, 2, 2), nn.MSELoss(), cbs=CutMix())
     with pytest.raises(ValueError, match='CutMix pastes a box into inputs of 8×8 pixels, and cannot do the same'): fit(learn)
 
@@ -228,7 +228,7 @@ def packed(): return pack_padded_sequence(torch.randn(4, 5, 3), torch.tensor([5,
     (Packed, lambda: [(packed(), torch.randn(4))], 'pad_packed_sequence'),
     (Normal, lambda: DataLoader(items, 5, sampler=[*range(9, -1, -1)]), 'a Normal for each batch cannot be reordered: write `reorder=False`'),
     (Nested, lambda: DataLoader(items, 5), 'to_padded_tensor')])
-def test_what_get_preds_cannot_join_is_refused(model, dl, words):
+def test_what_get_preds_cannot_join_raises(model, dl, words):
     dl = dl()
     learn = Learner([dl, dl], model(), lambda p, y: None)
     with pytest.raises(TypeError, match=words.replace('(', r'\(')), learn.no_bar(), learn.no_logging(): learn.get_preds()

@@ -176,7 +176,7 @@ def test_permissions_stay(was, tmp_path):
     assert {mode(p) for p in after if p.name not in ('log.jsonl','history.csv')}=={was}, [(p.name,oct(mode(p))) for p in after]
 
 @posix
-def test_nobody_can_read_it_before(tmp_path):
+def test_no_other_process_can_read_it_before(tmp_path):
     "It has the permissions before it has the content"
     path = tmp_path/'m.pth'
     path.write_text('old'); path.chmod(0o600)

@@ -92,10 +92,10 @@ def test_a_target_that_a_callback_makes_is_no_missing_target():
     learn = unlabelled(MakesTarget())
     assert warned(learn)==[] and learn.recorder.values[0][1]>0
 
-def test_a_missing_target_is_still_said():
+def test_a_missing_target_is_still_reported():
     assert any('no target' in w for w in warned(unlabelled(())))
 
-def test_a_validation_without_target_is_said_before_training():
+def test_a_validation_without_target_is_reported_before_training():
     train,valid = data()
     learn = Learner(DataLoaders(DataLoader(train, 16), DataLoader(TensorDataset(valid.tensors[0]), 16)), mlp(), CrossEntropyLossFlat(), SGD, lr=.1)
     batches_before = []
@@ -118,7 +118,7 @@ def test_a_weighted_mean_is_no_sum(how):
     assert warned(learner(loss_func=weighted))==[]
 
 @pytest.mark.parametrize('how', ['summed', 'twice'])
-def test_a_sum_is_still_said(how):
+def test_a_sum_is_still_reported(how):
     def weighted(p, t): return _weighted(p, t, how)
     assert any('seems to sum' in w for w in warned(learner(loss_func=weighted)))
 

@@ -59,7 +59,7 @@ def test_the_state_of_early_stopping():
     assert epochs_of(b, n=9)==1   # the third in all
 
 @pytest.mark.parametrize('kw', [dict(patience=0), dict(patience='2'), dict(comp='up')])
-def test_early_stopping_refuses(kw):
+def test_early_stopping_raises(kw):
     with pytest.raises((ValueError, TypeError)): learner().fit(1, cbs=EarlyStoppingCallback(**kw))
 
 # the ends
@@ -70,7 +70,7 @@ def test_terminate_on_nan(bad):
     learn.fit(2, cbs=TerminateOnNaNCallback())
     assert learn.train_iter in (3, 4) and 'nan or infinite' in learn.stop_reason
 
-def test_finite_losses_go_on():
+def test_finite_losses_continue():
     assert epochs_of(TerminateOnNaNCallback(), n=2)==2
 
 @pytest.mark.parametrize('n,ends', [(20, 10), (5, 5)])
@@ -84,7 +84,7 @@ def test_time_limit(monkeypatch, n, ends):
     assert learn.train_iter==ends and (learn.stop_reason is not None)==(n>10)
 
 @pytest.mark.parametrize('much', [-5, 0, 'abc', '10 parsecs'])
-def test_time_limit_refuses(much):
+def test_time_limit_raises(much):
     with pytest.raises((ValueError, TypeError)): StopAfter(much)
 
 def test_stop_after_counts_batches():
@@ -156,7 +156,7 @@ def test_the_average_warms_up():
     assert slow.averages['weight']<fast.averages['weight']<21
 
 @pytest.mark.parametrize('decay', [-.1, 1.1, 'x'])
-def test_the_average_refuses(decay):
+def test_the_average_raises(decay):
     with pytest.raises((ValueError, TypeError)): EMACallback(decay=decay)
 
 # schedules
@@ -216,7 +216,7 @@ def test_schedulers_of_torch(make, interval):
     assert got==pytest.approx(expected)
 
 @pytest.mark.parametrize('pcts,scheds', [([.5], []), ([.5,.6], [SchedNo(1,1)]*2), ([-1,2], [SchedNo(1,1)]*2)])
-def test_schedules_refuse(pcts, scheds):
+def test_schedules_raise(pcts, scheds):
     with pytest.raises(ValueError): combine_scheds(pcts, scheds)
 
 def test_plateau():

@@ -97,7 +97,7 @@ def test_two_phases_of_inference():
                                                             'on_predict_epoch_end', 'on_predict_end']
     assert sum(n[0]=='on_validation_batch_end' for n in b.notes)==2 and not any('train' in n[0] for n in b.notes)
 
-def test_an_exception_is_told():
+def test_an_exception_is_reported():
     class Fails(lc.Callback):
         def on_train_batch_start(self, trainer, pl_module, batch, batch_idx): raise ZeroDivisionError
         def on_exception(self, trainer, pl_module, exception): self.seen = exception
@@ -106,7 +106,7 @@ def test_an_exception_is_told():
     assert isinstance(cb.seen, ZeroDivisionError)
 
 @pytest.mark.parametrize('make', [lambda d: lc.ModelCheckpoint(str(d)), lambda d: lc.GradientAccumulationScheduler({0:2})])
-def test_what_needs_the_inside_of_the_trainer_is_refused(make, tmp_path):
+def test_what_needs_the_inside_of_the_trainer_raises(make, tmp_path):
     with pytest.raises(TypeError, match="works only in Lightning's own trainer: write `(SaveModelCallback|GradientAccumulation)"): ours([make(tmp_path)], 1)
 
 def test_a_copy_of_the_module_is_one_of_the_model():

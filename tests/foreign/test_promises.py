@@ -44,7 +44,7 @@ def text_of(document):
     return found[0].read_text(encoding='utf-8').splitlines()
 
 @pytest.mark.parametrize('document', ['000','001','002','003','004'])
-def test_no_line_is_left_out(document):
+def test_no_line_is_skipped(document):
     lines,mine = text_of(document),[r for r in rows() if r[0]==document]
     covered = {n for _,first,last,*_ in mine for n in range(first, last+1)}
     assert [(n,o) for n,o in enumerate(lines, 1) if re.search(r'\w', o) and n not in covered]==[]
@@ -319,7 +319,7 @@ def test_fastnlp_evaluates_more_data():
     other = t.learn.validate(dl=batches(1))
     assert t.learn.recorder.history['more_loss'][-1]==pytest.approx(other[0])
 
-def test_fastnlp_refuses_what_it_cannot_do():
+def test_fastnlp_raises_for_what_it_cannot_do():
     "Arguments of the twelve classes that were ignored"
     for wrong,match in [(lambda: nlp.CheckpointCallback(every_n_epoch=1), 'every_n_epoch'), (lambda: nlp.LoadBestModelCallback('acc', folder='x'), 'folder'),
                         (lambda: nlp.RawTextCallback(print_evry=1), 'print_evry')]:
@@ -440,7 +440,7 @@ def test_pa_prints_progress():
     pa_train([pa.PrintProgressCallback()], Says)
     assert len(said)==4 and [o for o in said if 'epoch' in o]==said[1:3]
 
-def test_pa_saves_the_best_where_it_is_told(tmp_path):
+def test_pa_saves_the_best_at_the_given_path(tmp_path):
     weights = []
     class Notes(pa.TrainerCallback):
         def on_eval_epoch_end(self, trainer, **kwargs):
@@ -461,7 +461,7 @@ def test_pa_stops_early(values, kwargs, epochs):
     assert len(t.learn.recorder.history)==epochs
 
 @pytest.mark.parametrize('greater,reset,epochs', [(True,True,[2,2]), (True,False,[2,1]), (False,True,[4,2]), (False,False,[4,1])])
-def test_pa_watches_what_it_is_told(greater, reset, epochs):
+def test_pa_watches_the_given_number(greater, reset, epochs):
     "3, 2, 1 … get worse if more is better; a second run compares with the best of the first unless it forgets"
     stop = pa.EarlyStoppingCallback(watch_metric='mine', greater_is_better=greater, reset_on_train=reset)
     first,second = ([3., 2.] if greater else [3., 2., 1., .5]),([2., 1.] if greater else [2., 3.])

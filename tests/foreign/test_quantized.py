@@ -108,7 +108,7 @@ def test_a_killed_run_resumes(kind, base, tmp_path):
     assert not [name for name in saved['model'] if 'base_layer.weight' in name]
 
 @every_kind
-def test_a_run_on_another_base_is_refused(kind, tmp_path):
+def test_a_run_on_another_base_raises(kind, tmp_path):
     killed = learner(kind, tmp_path, CheckpointCallback('1ba'))
     with pytest.raises(KeyboardInterrupt): fit(killed, cbs=PowerCut())
     with pytest.raises(ValueError, match='base_layer.weight.*Create the model with the same pretrained weights'):

@@ -16,7 +16,7 @@ def advices():
 ADVICES = [*advices()]
 
 @pytest.mark.parametrize('package,name,advice,library', ADVICES, ids=[f'{p}-{n}' for p,n,*_ in ADVICES])
-def test_refused_where_it_is_added(package, name, advice, library):
+def test_raises_where_it_is_added(package, name, advice, library):
     theirs = type(name, (), dict(__module__=f'{package}.callbacks', on_epoch_end=lambda *args: None))
     users = type('Mine', (theirs,), {})   # as a user's subclass
     data = [(learnkit.all.torch.randn(4, 2), learnkit.all.torch.zeros(4, 1))]

@@ -66,7 +66,7 @@ def test_a_pruned_trial_is_no_broken_learner(optuna, tmp_path):
     learn.fit(1)
     assert learn.mode is None and math.isfinite(learn.validate()[0])
 
-def test_wrong_direction_is_refused(optuna):
+def test_wrong_direction_raises(optuna):
     with pytest.raises(ValueError, match=r"would maximize `valid_loss`.*create_study\(direction='minimize'\)"): study(optuna, direction='maximize')
     def two(trial): train(.05, OptunaPruning(trial)); return 0.,0.
     with pytest.raises(ValueError, match='several objectives'): optuna.create_study(directions=['minimize']*2).optimize(two, n_trials=1)
@@ -91,7 +91,7 @@ def test_a_resumed_trial_has_the_values_of_before(optuna, tmp_path):
     resumable(anew, tmp_path/'cut', resume='auto')
     assert values(anew)==values(whole)
 
-def test_a_trial_that_has_its_values_is_not_told_again(optuna, tmp_path):
+def test_a_trial_that_has_its_values_gets_none_again(optuna, tmp_path):
     "As when Optuna starts a failed trial again with `inherit_intermediate_values`: it would warn of each"
     trial = optuna.create_study().ask()
     with pytest.raises(Died): resumable(trial, tmp_path, at('after_batch', die, lambda cb: cb.training and cb.train_iter==6))
@@ -125,7 +125,7 @@ def ray():
     ray.shutdown()
 
 @pytest.mark.slow
-def test_a_killed_trial_of_ray_goes_on(ray, tmp_path):
+def test_a_killed_trial_of_ray_continues(ray, tmp_path):
     "Ray counts the rows of a trial that it starts again from one; the schedulers go by that. It had only the rows of after the checkpoint"
     from ray import tune
     res = tune.Tuner(tune_killed, param_space=dict(folder=str(tmp_path)), run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0, failure_config=tune.FailureConfig(max_failures=1))).fit()

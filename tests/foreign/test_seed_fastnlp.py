@@ -59,7 +59,7 @@ def test_the_monitor_of_the_trainer():
     with pytest.raises(ValueError, match='needs a `monitor`'): trainer([nlp.HasMonitorCallback(None, must_have_monitor=True)])
     with pytest.raises(KeyError, match='has no `monitor`'): run([Watch(None)])
 
-def test_the_longest_match_is_said(capsys):
+def test_the_longest_match_is_reported(capsys):
     watch = Watch('acc')
     run([watch])
     assert "there is no result 'acc', so 'acc#acc' is monitored" in capsys.readouterr().out and watch.monitor_value is not None

@@ -119,7 +119,7 @@ def test_parameter_that_both_have():
     (lambda: clf().fit(X, X[:,0]), 'Unknown label type: continuous'), (lambda: clf().fit(X, y[:9]), 'inconsistent numbers of samples'),
     (lambda: clf().fit(csr_matrix(X), y), 'dense data is required'), (lambda: clf().fit(np.where(X>2, np.nan, X), y), 'contains NaN'), (lambda: clf().fit(X[:,0], y), 'Expected 2D array'),
     (lambda: reg().fit(X, np.where(y>1, np.nan, 1.)), 'contains NaN'), (lambda: clf().fit(X, y).predict(X[:,:3]), '3 features, but LearnerClassifier is expecting 4')])
-def test_what_cannot_be_is_refused(f, words):
+def test_what_cannot_be_tracked_raises(f, words):
     with pytest.raises((TypeError, ValueError, NotFittedError), match=words): f()
 
 # arrays
@@ -215,7 +215,7 @@ def test_after_a_fit_that_failed_nothing_is_fitted():
     with pytest.raises(NotFittedError): est.predict(X)
 
 @pytest.mark.slow
-def test_goes_on_where_it_was_killed(tmp_path):
+def test_resumes_where_it_was_killed(tmp_path):
     "A `train` of one's own resumes"
     class Quits(Callback):
         acts = 'nothing'
@@ -234,7 +234,7 @@ def test_trains_on():
     est.learn_.fit(5, 1e-2)
     assert est.score(X, y)>before
 
-def test_is_quiet_unless_asked(capsys):
+def test_is_quiet_by_default(capsys):
     clf(1).fit(X, y).predict(X)
     assert capsys.readouterr().out==''
     clf(1, verbose=True).fit(X, y)

@@ -104,7 +104,7 @@ def test_shuffled_anew_each_epoch(name, tmp_path): alone(name, tmp_path)
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', ['webdataset_by_the_clock','mosaic_plain'])
-def test_what_cannot_be_had_again_is_said(name, tmp_path): alone(name, tmp_path, warned='begins with another batch', stops=[14])
+def test_what_cannot_be_had_again_is_reported(name, tmp_path): alone(name, tmp_path, warned='begins with another batch', stops=[14])
 
 BUFFERED = [dict(), dict(num_workers=2), dict(num_workers=2, persistent_workers=True), dict(torchdata=True), dict(torchdata=True, num_workers=2),
             dict(buffer=1, torchdata=True, num_workers=2), dict(buffer=1, num_workers=2, persistent_workers=True)]
@@ -112,7 +112,7 @@ BUFFERED = [dict(), dict(num_workers=2), dict(num_workers=2, persistent_workers=
 @pytest.mark.slow
 @pytest.mark.parametrize('name', ['hf_buffered'])
 @pytest.mark.parametrize('kw', BUFFERED, ids=lambda kw: '-'.join(f'{k}={v}' for k,v in kw.items()) or 'plain')
-def test_a_stream_shuffled_in_a_buffer_is_exact_and_nothing_is_said(name, kw, tmp_path):
+def test_a_stream_shuffled_in_a_buffer_is_exact_without_a_message(name, kw, tmp_path):
     """Its state has no buffer, so it is read again; in workers the state of a shuffled stream cannot even be loaded (IndexError by torchdata's loader alone).
     Run with datasets 5.2.0, torchdata as pinned."""
     alone(name, tmp_path, silent=True, stops=(4, 14), **kw)

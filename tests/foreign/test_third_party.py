@@ -82,7 +82,7 @@ def test_lightning_gradients_that_are_left_before_training_are_not_trained_on():
     plain,own = fit(()),fit(Checks())
     assert torch.equal(plain.model.weight, own.model.weight)
 
-def test_lightning_gradients_of_somebody_else_are_kept():
+def test_lightning_gradients_of_other_models_are_kept():
     class Nothing(Lightning):
         def on_train_start(self, trainer, pl_module): pass
     learn = learner(Nothing())
@@ -116,7 +116,7 @@ def test_hf_flags_at_the_end_of_an_epoch():
     fit(Notes(), 1)
     assert seen==[(False, False)]*3+[(True, True, False)]
 
-def test_hf_an_evaluation_that_is_asked_for_elsewhere_is_still_refused():
+def test_hf_an_evaluation_requested_elsewhere_still_raises():
     class Asks(HF):
         def on_step_end(self, args, state, control, **kwargs): control.should_evaluate = True
     with pytest.raises(NotImplementedError, match='ValidateEvery'): fit(Asks(), 1)

@@ -207,11 +207,11 @@ class Hears(Callback):
     def after_batch(self): pass
 
 @pytest.mark.parametrize('valid', (False, True))
-def test_callbacks_that_hear_no_batch_cost_nothing(valid):
+def test_callbacks_without_batch_handlers_cost_nothing(valid):
     none,many = fit(Calls(), valid=valid),fit(Calls(), *(Deaf() for _ in range(100)), valid=valid)
     assert (many.total, many.names)==(none.total, none.names)
 
-def test_a_callback_that_hears_costs_its_own_call_only():   # which is not counted, as it leads into this file
+def test_a_handler_costs_its_own_call_only():   # which is not counted, as it leads into this file
     assert fit(Calls(), *(Hears() for _ in range(100))).names==fit(Calls()).names
 
 # waits for the device

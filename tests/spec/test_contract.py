@@ -117,7 +117,7 @@ def test_cancel_from_after_cancel_goes_outwards():
     learn.fit(1)
     assert log.fastais[3:]==['before_train','before_batch','after_cancel_batch','after_cancel_epoch','after_epoch','after_fit']
 
-def test_later_callbacks_do_not_hear_what_was_cancelled():
+def test_later_callbacks_get_no_event_of_what_was_cancelled():
     "EarlyStopping (63) hides the last `after_epoch` from those of higher order"
     heard = []
     learner(cbs=[at('after_epoch', lambda s: heard.append(s.epoch), order=64), at('after_epoch', throw(CancelFit()), lambda s: s.epoch==1, order=63)]).fit(4)
@@ -622,7 +622,7 @@ def once(ev, f):
     done = []
     return at(ev, lambda cb: done or (done.append(1), f(cb)))
 
-def test_taken_out_for_a_while_gives_nothing_back():
+def test_removed_for_a_while_restores_nothing():
     def see(cb):
         with cb.learn.removed_cbs(Borrows): assert o.learn is None
         assert o.has==1 and o.learn is cb.learn

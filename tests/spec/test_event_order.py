@@ -95,7 +95,7 @@ def test_after_an_error_anywhere(tmp_path_factory):
         learn.fit(2)
         assert [n for n,_ in ear.heard]==expected, e
 
-def test_the_core_hears_nothing_of_it(tmp_path):
+def test_the_core_is_independent_of_it(tmp_path):
     "What is added lies between the events of the core, or in a mode of its own; no event of the core is moved, added or lost"
     own = heard([k for k in makers if k!='parts'], tmp_path)
     assert [e for e,mode in own if mode=='fit' and not e.endswith(('after_row','cycle','checkpoint','sanity','validate_all','train_batch'))]==[*oracle(())]

@@ -283,7 +283,7 @@ def test_inside_inference():
         plain = PLAIN[run]
         golden(run, plain[:9] + VALIDATE + plain[9:], {(plain[8], 0): (kind,)})
 
-def test_fit_inside_a_run_is_refused():
+def test_fit_inside_a_run_raises():
     for run in [('fit',2), ('validate',), ('predict',)]:
         for ev in ['before_fit', 'after_batch', 'after_epoch']:
             i = PLAIN[run].index(ev)+1
@@ -539,7 +539,7 @@ def test_temporary_callbacks():
         assert heard[0] == 'before_fit' and heard[-1] == 'cleanup'
         assert s.cast[0] not in s.learn.cbs and s.state() == s.before
 
-def test_call_hears_everything():
+def test_call_is_called_for_every_event():
     "A callback may listen with `__call__`, and one made of functions hears the same"
     heard,told = [],[]
     class All(Callback):
@@ -567,7 +567,7 @@ def test_the_names():
         assert getattr(core, f'{name}Exception') is CANCELS[scope]
         assert CANCELS[scope]().args  # code that reads e.args[0] must not break
 
-def test_every_event_is_heard():
+def test_every_event_is_handled():
     "Each event that the design draws does fire, and no other does in a run"
     s = Stage()
     acts = {(f'before_{scope}', 0): ('raise', cls) for scope,cls in CANCELS.items() if scope != 'batch'}

@@ -205,7 +205,7 @@ class Wrong(peers.Learnkit):
     "Trains with another learning rate"
     def fit(model, opt, train, valid=None, epochs=1): peers.Learnkit.fit(model, partial(opt.func, lr=.1), train, valid, epochs)
 
-def test_other_work_is_refused():
+def test_other_work_raises():
     with pytest.raises(ValueError, match='another result than by hand'): peers.do(Wrong, {}, 'step', dict(n=3))
     ready = {}
     assert peers.do(peers.Learnkit, ready, 'step', dict(n=3))=={'equal':True} and 'step' in ready
@@ -301,7 +301,7 @@ def test_texts():
     assert plot.markdown([['a','b|'], ['long one','c']])=='| a        | b\\| |\n| -------- | --- |\n| long one | c   |'
     assert plot.as_csv([['a','b,c'], ['1','']])=='a,"b,c"\n1,\n'
 
-def test_what_is_slower_is_said():
+def test_what_is_slower_is_reported():
     assert plot.slower(RES)==['get_preds: by hand (learnkit takes 1.10 times as long)',
                               'start of fit: A (2.00 ms (2.00–2.00); learnkit 4.00 ms (3.50–5.00))']
     own = dict(RES['results'][-1], rows={'learnkit':[1.03, 1., 2.], 'learnkit, fused':[1.01, 1., 2.], 'by hand, otherwise':[3., 3., 3.]})
@@ -348,7 +348,7 @@ def test_parts_in_files_of_their_own_find_what_they_need():
     from run import in_turn, show, steps, timed, tiny
     assert {'step','digits','callbacks','toolkit','checkpoint','preds','import','optimizers','peers'} <= run.all_parts().keys()
 
-def test_the_kept_results_are_whole():
+def test_the_stored_results_are_complete():
     res = plot.load()
     assert {*run.all_parts()} - {*gpu.parts} <= {e['part'] for e in res['results']}
     assert all({'what','first','base','unit','rows','part','rounds','date','machine'} <= e.keys() for e in res['results'])

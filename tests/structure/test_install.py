@@ -40,7 +40,7 @@ def test_one_page_says_how_to_install():
     typed = [p.relative_to(root).as_posix() for p in pages if re.search(r'pip install .?learnkit\b(?!-)', p.read_text(encoding='utf-8'))]
     assert [t for t in typed if t!=one_place]==[], f'learnkit is on no index yet: link to {one_place}'
 
-def test_an_old_python_is_told_which_one_is_needed():
+def test_an_old_python_prints_which_one_is_needed():
     code = f"import sys; sys.version_info,sys.version = (3, 10, 13),'3.10.13 (main)'; exec(open({str(root/'setup.py')!r}).read())"
     said = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
     assert said.returncode==1 and said.stderr.strip()=='learnkit needs Python 3.11 or newer, and this is 3.10.13'

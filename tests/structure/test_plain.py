@@ -51,7 +51,7 @@ a
     entry = '# m\n\n`````{py:class} A(b)\n:module: m\n\nSays [c](/howto/c.ipynb)\n\n{.source}\nhere\n`````\n\n```{toctree}\n:hidden:\n\nx\n```'
     assert plain.markdown('reference/m', entry)=='# m\n\n### class `A(b)`\n\nSays [c](../howto/c.md)\n\nhere\n'
 
-def test_assistants_are_told_of_each_how_to():
+def test_each_how_to_is_listed_for_assistants():
     text = plain.llms(root/'nbs')
     listed = re.findall(r'^- \[.+\]\((.+)\.md\): ', text, re.M)
     assert {p.relative_to(root/'nbs').with_suffix('').as_posix() for p in tasks} <= {*listed} and text.startswith('# learnkit\n\n> The PyTorch')

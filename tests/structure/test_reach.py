@@ -111,11 +111,11 @@ def test_the_core_reads_no_frames_and_no_bytecode():
     assert not more, f'This reads frames, bytecode, stacks of other threads or /proc; say it by a plain rule: {more}'
 
 @pytest.mark.check
-def test_what_delegates_is_not_asked_by_name():
+def test_objects_that_delegate_are_not_read_by_name():
     more = {m:asks for m,asks in asked_of_delegates(root).items() if len(asks)>still_asked.get(m, 0)}
     assert not more, f'The Learner or the model may answer here; ask `vars(o)` or `type(o)`: {more}'
 
-def test_exceptions_that_are_gone_are_taken_off_the_lists():
+def test_the_lists_have_no_outdated_exceptions():
     assert still_reached-reaches(root)==set(), 'take these off `still_reached`'
     now = {m:len(asks) for m,asks in asked_of_delegates(root).items()}
     assert {m:n for m,n in still_asked.items() if now.get(m, 0)<n}=={}, f'lower these in `still_asked`; now: {now}'

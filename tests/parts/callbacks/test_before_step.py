@@ -87,7 +87,7 @@ def test_a_clip_of_ones_own_is_gradient_clip():
     assert torch.equal(weights(own), weights(ours)) and own.heard.n['before_step']==4
 
 @pytest.mark.parametrize('acc', [False, True])
-def test_gradients_are_unscaled_before_anybody_hears_of_the_step(acc):
+def test_gradients_are_unscaled_before_handlers_of_the_step(acc):
     "With fp16 a clip of order 0 clips gradients, not gradients times 65536"
     batches,more = data([2]*4),[GradientAccumulation(4)]*acc
     def run(cb): return fitted(batches, (), *more, MixedPrecision('fp16', init_scale=1024.), cb, dtype=torch.float)
@@ -111,7 +111,7 @@ def test_no_step_is_announced_whose_gradients_are_infinite():
     fitted(data([2]*2), (), MixedPrecision('fp16', init_scale=1024.), Callback(after_backward=inf), seen, n_epoch=1, dtype=torch.float)
     assert heard==['cancelled']*2
 
-def test_what_makes_a_step_ready_is_called_first():
+def test_what_prepares_a_step_is_called_first():
     class Ready(Callback): order,first_in = 50,('before_step',); before_step = after_step = lambda self: None
     class User(Callback): before_step = after_step = lambda self: None
     learn = Learner([data([2]), None], model(), nn.MSELoss(), cbs=[User, Ready])
@@ -119,7 +119,7 @@ def test_what_makes_a_step_ready_is_called_first():
     learn.add_cb(MixedPrecision('fp16')).add_cb(GradientAccumulation(4))
     assert [type(cb) for cb in learn.ordered_cbs('before_step')]==[GradientAccumulation,MixedPrecision,Ready,User]
 
-def test_sparse_gradients_are_refused_in_a_sentence():
+def test_sparse_gradients_raise_in_one_sentence():
     m = nn.Sequential(nn.Embedding(5, 2, sparse=True), nn.Flatten(), nn.Linear(2, 1))
     learn = Learner([[(torch.ones(3, 1).long(), torch.ones(3, 1))], None], m, nn.MSELoss(), opt_func=SGD, lr=.1)
     with learn.no_logging(), learn.no_bar(), pytest.raises(ValueError, match='sparse=False'): learn.fit(1, cbs=GradientClip(value=.1))

@@ -125,7 +125,7 @@ def test_close_in_reverse_and_once():
         with pytest.raises(RuntimeError, match='this Learner is closed'): f()
     learn.model(torch.ones(1,4))
 
-def test_everyone_is_heard():
+def test_every_callback_is_called():
     log,errors = [],[OSError('first'), ValueError('second')]
     learn = learner(cbs=[Keeps(log, 'a', dict(before=errors[1])), Keeps(log, 'b', dict(before=errors[0])), Keeps(log, 'c', dict(after=KeyError('third')))])
     with pytest.raises(OSError, match='first') as e: learn.close()

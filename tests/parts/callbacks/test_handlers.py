@@ -65,7 +65,7 @@ def test_resume(stop):
     got = []; run(run(n_epoch=stop), start_epoch=stop)
     assert got==whole==[(0,4), (1,3), (2,2)]
 
-def test_handlers_without_an_interval_hear_one_event():
+def test_handlers_without_an_interval_get_one_event():
     for kw in (dict(), dict(every=2), dict(once=1), dict(when=lambda f,learn: True)):
         assert handler_of(OnCallback(lambda learn: 0, 'after_step', Filter(**kw)), 'after_batch') is None
 

@@ -224,7 +224,7 @@ def test_persistent_workers():
         return weights(learn)
     assert torch.equal(go(True), go(False))
 
-def test_lazy_layers_are_refused():
+def test_lazy_layers_raise():
     learn = learner(model=nn.Sequential(nn.LazyLinear(1)), opt_func=SGD)
     with pytest.raises(ValueError, match='call the model once'): quick(learn)
 
@@ -267,7 +267,7 @@ def test_divergence_ends_the_curve():
     assert losses[-1]>4*min(losses) and all(l<=4*min(losses[:i+1]) for i,l in enumerate(losses[:-1])) and len(seen)<100
     assert seen[-1]-len(losses)<10
 
-def test_losses_below_zero_go_on():
+def test_losses_below_zero_continue():
     "A multiple of a negative minimum is no limit"
     learn = learner(n=5, opt_func=SGD, loss_func=lambda p,y: F.mse_loss(p, y)-100)
     learn.lr_find(1e-5, 1e-2, 30, show_plot=False)
@@ -349,7 +349,7 @@ def test_suggestions_of_any_curve(losses, nans):
     assert curve.suggested._fields==('valley','minimum','steep','slide')
 
 @pytest.mark.parametrize('f', [valley, slide, minimum, steep])
-def test_short_curves_are_refused(f):
+def test_short_curves_raise(f):
     with pytest.raises(ValueError, match='needs at least'): f([], [])
     with pytest.raises(ValueError, match='not a curve'): f([.1,.2], [1.])
     assert getattr(SuggestionMethod, f.__name__.capitalize()) is f

@@ -288,7 +288,7 @@ def heard_by(learn):
     return [(ev,names) for ev,names in missed if names]
 
 @pytest.mark.parametrize('ev', forgettable + ['before_backward', 'after_backward', 'before_step', 'after_step', 'before_zero_grad', 'after_zero_grad'])
-def test_forgotten_events_that_somebody_hears(ev):
+def test_forgotten_events_that_have_handlers(ev):
     class Hears(Callback): pass
     setattr(Hears, ev, lambda self: None)
     learn = forgetful(ev, cbs=[Hears])

@@ -365,7 +365,7 @@ def test_mistakes(make, exc, says):
     with pytest.raises(exc) as e: make()
     assert says in str(e.value)
 
-def test_a_loss_that_cannot_is_refused_before_a_step():
+def test_a_loss_without_single_values_raises_before_a_step():
     learn = learner(loss_func=no_way, cbs=MixUp())
     before = params(learn.model)
     with pytest.raises(TypeError): learn.fit(1)

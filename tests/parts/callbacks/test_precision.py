@@ -173,7 +173,7 @@ def test_one_at_a_time():
     assert MixedPrecision(AMPMode.BF16).dtype==torch.bfloat16
     assert same(ws(fit(learn)), ws(fit(mk())))
 
-def test_what_is_wrong_is_said():
+def test_what_is_wrong_is_reported():
     with pytest.raises(ValueError, match="'fp16', 'bf16' or 'fp8'"): MixedPrecision('half')
     with pytest.raises(TypeError, match='scale'): MixedPrecision(scale=2)
     with pytest.raises(ValueError, match='model.float'): fit(mk(model=conv().half()).to_fp16())
@@ -225,7 +225,7 @@ def test_compiled_is_the_same_model(tmp_path):
     assert same(ws(copy), ws(learn))
 
 @pytest.mark.filterwarnings('ignore')
-def test_compiled_hears_new_hooks():
+def test_a_compiled_model_calls_new_hooks():
     calls,backend = counting()
     learn,heard = fit(mk().compile(backend=backend), 1),[]
     hooks = [m.register_forward_hook(lambda *args: heard.append(1)) for m in (learn.model, learn.model[0])]

@@ -125,7 +125,7 @@ def test_a_loader_with_a_state_is_not_run_ahead_of():
 # how far ahead
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 5), st.integers(0, 9), st.data())
-def test_no_further_ahead_than_asked(n, size, data):
+def test_no_further_ahead_than_requested(n, size, data):
     made = []
     def numbers():
         for i in range(size): made.append(i); yield i
@@ -139,7 +139,7 @@ def test_no_further_ahead_than_asked(n, size, data):
     it.close()
     assert not prefetching()
 
-def test_the_first_batch_is_fetched_when_it_is_asked_for():
+def test_the_first_batch_is_fetched_on_request():
     made = []
     it = PrefetchIterator((made.append(i) or i for i in range(3)), 2)
     assert made==[] and not prefetching()

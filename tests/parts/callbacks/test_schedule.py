@@ -333,7 +333,7 @@ def test_torch_schedulers_by_hand(name, interval, wd):
     assert learn.recorder.lrs==lrs[:10]
 
 @pytest.mark.parametrize('make', [sequential, SCHEDS['one_cycle']])
-def test_torch_scheduler_instance_goes_on(make):
+def test_torch_scheduler_instance_continues(make):
     learn = learner(n=5, opt_func=mom_sgd)
     learn.create_opt()
     learn.add_cb(TorchScheduler(make(learn.opt.opt), 'step'))
@@ -425,7 +425,7 @@ class Own(Scheduler): names = ('lr',)
 
 @pytest.mark.parametrize('own,fit', [(TorchScheduler(tls.LinearLR), Learner.fit_one_cycle), (ParamScheduler({'lr':SchedNo(1,1)}), lambda l,n: l.fit(n, cbs=TorchScheduler(tls.LinearLR))),
     (Own(), Learner.fit_flat_cos), (ParamScheduler({'mom':SchedNo(.9,.9)}), partial(Learner.fit_one_cycle, moms=(.9,.8,.9))), (None, lambda l,n: l.fit(n, cbs=[Own(), Own()]))])
-def test_two_schedules_of_one_rate_are_refused(own, fit):
+def test_two_schedules_of_one_rate_raise(own, fit):
     "One of them would have no effect"
     learn = two(opt_func=mom_sgd, cbs=own)
     before = weights(learn)

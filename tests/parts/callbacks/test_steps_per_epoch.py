@@ -167,7 +167,7 @@ def test_a_fit_begins_anew():
 
 @pytest.mark.parametrize('exc', [CancelTrain, CancelEpoch, CancelBatch])
 @pytest.mark.parametrize('kind', ['listed'])
-def test_cancelled_epochs_go_on(kind, exc):
+def test_cancelled_epochs_continue(kind, exc):
     "The batch after a cancelled one is the next one"
     cb = at('before_pred', throw(exc()), lambda self: self.learn.training and self.learn.iter==2)
     got = []
@@ -238,7 +238,7 @@ def test_limit():
     _,seen = run(KINDS['listed'](), 5, cbs=[LimitBatches(2)])
     assert [round(b[0][0,0].item()*9) for b in flat(seen)]==[*range(6)]
 
-def test_another_loader_is_refused():
+def test_another_loader_raises():
     def swap(cb): cb.learn.dls.loaders[0] = KINDS['listed']()
     with pytest.raises(ValueError, match='was replaced during the fit'): run(KINDS['listed'](), 3, cbs=[at('after_epoch', swap)])
 
@@ -261,7 +261,7 @@ def items(learn, *args, **kw):
             with pytest.raises(SystemError): learn.fit(*args, cbs=cbs, **kw)
     return seen
 
-def test_the_next_fit_goes_on():
+def test_the_next_fit_continues():
     learn = learner(numbers, cbs=StepsPerEpoch(3, across_fits=True))
     assert items(learn, 2)==[*range(6)] and items(learn, '4ba')==[6,7,8,9]
     copied = copy.deepcopy(learn)

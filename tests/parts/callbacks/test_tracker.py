@@ -566,7 +566,7 @@ def test_losses_of_any_shape_and_type():
         cb.after_batch()
         with pytest.raises(CancelFit): cb._check()
 
-def test_the_best_of_an_earlier_fit_is_said_to_be_of_one():
+def test_the_best_of_an_earlier_fit_is_reported_as_such():
     "With `reset_on_fit=False` a second fit said 'since epoch 0', though the best value was in the fit before"
     losses = iter([3., 1., 2., 4., 5.])
     early = EarlyStoppingCallback(lambda learn: next(losses), comp='min', patience=2, reset_on_fit=False)
@@ -681,7 +681,7 @@ def test_settings_of_the_stopper(kw, words):
 
 @quick
 @given(st.lists(eighths, min_size=2, max_size=10), st.integers(1, 3), st.integers(0, 3), st.integers(1, 9), st.integers(0, 1))
-def test_a_stopper_goes_on_where_it_was(values, patience, start, at, delta):
+def test_a_stopper_continues_where_it_was(values, patience, start, at, delta):
     "Its state, taken after epoch `at`, makes another one decide as the first would have"
     def make(): return EarlyStoppingCallback('x', 'min', delta/8, patience, start_from_epoch=start, baseline=3., at_least='4ep', divergence=4.8)
     at,whole = min(at, len(values)-1),track(values, make())

@@ -52,7 +52,7 @@ def test_resumed(tmp_path):
     for i in (0, 1): assert equal(cbs[0][i].averages, cbs[2][i].averages)
     assert equal(whole.model.state_dict(), second.model.state_dict())
 
-def test_refused():
+def test_raises():
     with pytest.raises(ValueError, match='use=False'): learner(EMACallback(), EMACallback()).fit(1)
 
 def test_an_exported_model_has_the_average_as_a_saved_one_does(tmp_path):

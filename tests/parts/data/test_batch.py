@@ -95,7 +95,7 @@ def test_shapes(make, message, table):
     "Text for messages and tables, of whatever a batch or an output may hold"
     assert (shapes(make()), shapes(make(), dtype=False))==(message, table)
 
-def test_samples_are_selected_or_refused():
+def test_samples_are_selected_or_raise():
     "Lists of lists, tuples, tensors of the batch in a list; what has two meanings raises an error, and all samples change nothing"
     x,im = torch.arange(6.).view(3, 2),[torch.full((3, 4), float(i)) for i in range(3)]
     same = lambda a, b: str(a)==str(b)

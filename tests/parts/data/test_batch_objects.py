@@ -98,7 +98,7 @@ def test_samples_of_a_dataclass_are_cut():
     assert torch.allclose(trained(MicroBatch(1)), trained(), atol=1e-6)
 
 @pytest.mark.parametrize('cb,error', [(MicroBatch(2), 'cannot be split: write MicroBatch'), (MixUp(), 'not a Graph')])
-def test_what_cannot_cut_an_object_refuses(cb, error):
+def test_what_cannot_cut_an_object_raises(cb, error):
     with pytest.raises((TypeError,ValueError), match=error): learner(Graph, cb).fit(1)
 
 def test_an_object_is_not_cut_in_silence():

@@ -121,7 +121,7 @@ def resumes(kind, n, tmp_path, cbs=lambda: (), **kw):
 @few(3, 3)
 @pytest.mark.parametrize('n', (1, 5, 8, 11))
 @pytest.mark.parametrize('kind', kinds)
-def test_resumed_to_the_bit(kind, n, tmp_path): resumes(kind, n, tmp_path)
+def test_resumed_bit_for_bit(kind, n, tmp_path): resumes(kind, n, tmp_path)
 
 @pytest.mark.parametrize('n', (3, 8))
 def test_a_stream_among_them(n, tmp_path): resumes('shares', n, tmp_path, lambda: [StepsPerEpoch(5)], b=lambda: stream)
@@ -177,18 +177,18 @@ def test_whose_batch_it_is(tmp_path):
 
 @pytest.mark.parametrize('kw,says', (
     (dict(loss_funcs=dict(c=F.mse_loss)), "no loader 'c'"), (dict(metrics=dict(aa=mae)), 'did you mean `a`')))
-def test_refused(kw, says):
+def test_raises(kw, says):
     dl = CombinedLoader(dict(a=data(4, 0), b=data(4, 1)))
     with pytest.raises(ValueError, match=says): Learner(DataLoaders(dl), nn.Linear(3,1), F.mse_loss, cbs=EachLoader(**kw)).fit(1)
 
-def test_refused_without_a_combined_loader():
+def test_raises_without_a_combined_loader():
     with pytest.raises(ValueError, match='needs a `CombinedLoader`'): Learner(DataLoaders(data(4, 0)), nn.Linear(3,1), F.mse_loss, cbs=EachLoader()).fit(1)
 
 @pytest.mark.parametrize('order,cb,says', (
     ('in_turn', lambda: Prefetch(thread=True), 'determine the loader of a batch'), ('in_turn', lambda: OverfitBatches(2), 'determine the loader of a batch'),
     ('zip', lambda: GradientAccumulation('2ba'), 'would count each part of a zipped batch'), ('zip', SAM, 'the parts of a zipped batch are no longer'),
     ('zip', lambda: Recorder(train_metrics=True), 'the last part of each'), ('zip', lambda: InTurn(['d','g']), 'a step in each turn')))
-def test_refused_with(order, cb, says):
+def test_raises_with(order, cb, says):
     "What would be done to another batch, to the last part of it, or to each part as if it were a batch"
     opt = dict(opt_func={'d':(torch.optim.SGD, '*weight'), 'g':(torch.optim.SGD, '*bias')}) if says.startswith('a step in') else {}
     learn = Learner(DataLoaders(CombinedLoader(dict(a=data(8, 0), b=data(8, 1)), order)), nn.Sequential(nn.Linear(3,1)), F.mse_loss, metrics=mae,
@@ -219,7 +219,7 @@ def test_fused(order):
     (fused,steps),(eager,n) = trained(FusedStep()),trained()
     assert steps==n and all(torch.allclose(*ps, atol=1e-6) for ps in zip(fused, eager))
 
-def test_is_not_taken_for_another_position():
+def test_is_not_mistaken_for_another_position():
     noted = ResumableLoader(CombinedLoader(lists([3, 2])))
     for _ in zip(noted, range(2)): pass
     cut = noted.state(0)   # between two epochs, of which the first was cut
@@ -227,7 +227,7 @@ def test_is_not_taken_for_another_position():
     other.begin_at(cut)
     assert [*other]==oracle([3, 2])
 
-def test_a_position_of_an_earlier_version_is_refused():
+def test_a_position_of_an_earlier_version_raises():
     dl = CombinedLoader(lists([3, 2]))
     state = dl.state_dict()
     state['parts'] = state.pop('sources')

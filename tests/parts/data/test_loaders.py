@@ -207,7 +207,7 @@ def test_sequential_stream_workers(drop):
     dl2,idxs = sequential_loader(DataLoader(Stream(9), batch_size=2, drop_last=drop, num_workers=2, in_order=False))
     assert idxs is None and dl2.in_order and sorted(torch.cat(list(dl2)).tolist())==list(range(9))
 
-def test_sequential_sampler_asked_once():
+def test_sequential_sampler_iterated_once():
     s = Custom([3,1,2])
     dl2,idxs = sequential_loader(DataLoader(Items(4), batch_size=2, sampler=s))
     for _ in range(3): assert [i for i,_ in read(dl2)]==idxs==[3,1,2]

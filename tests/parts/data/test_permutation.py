@@ -61,7 +61,7 @@ def test_a_hundred_million_rows_in_no_memory():
     assert torch.equal(first[2], again) and not torch.equal(first[0], next(iter(dl.seek(1))))
     assert len(dl.batch_indices)==390625 and dl.batch_indices[0]==next(iter(dl.seek(1))).tolist()
 
-def test_a_run_goes_on_in_the_middle_of_such_an_epoch(small, tmp_path):
+def test_a_run_continues_in_the_middle_of_such_an_epoch(small, tmp_path):
     x = torch.randn(103, 2)
     def learner():
         torch.manual_seed(0)

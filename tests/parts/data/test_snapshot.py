@@ -245,7 +245,7 @@ WAYS = dict(append=([], lambda o: o.held.append(0)), overwritten=([], lambda o: 
 
 @pytest.mark.parametrize('n', [100, 1001])
 @pytest.mark.parametrize('way', WAYS)
-def test_what_is_too_long_to_be_put_back_is_said(way, n):
+def test_what_is_too_long_to_be_put_back_is_reported(way, n):
     kind,note = WAYS[way]
     ds = Grows(type(kind)({i:i for i in range(n)} if isinstance(kind, dict) else range(n)))
     ds.note = lambda i: note(ds)

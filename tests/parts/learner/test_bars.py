@@ -174,7 +174,7 @@ def test_a_missing_package_is_named(kind, module):
     with mock.patch.dict(sys.modules, {module: None}), pytest.raises(ImportError, match=rf'needs {kind}: pip install .*\b{kind}\b.*extra `progress`'): learn.fit(1)
     with screen(): learn.fit(1)
 
-def test_an_unknown_kind_is_told_what_there_is():
+def test_an_unknown_kind_raises_with_the_known_ones():
     with pytest.raises(ValueError, match="'notebook', 'terminal', 'lines'.*learnkit.contrib.bars"): ProgressCallback('neon')
 
 def test_a_kind_of_ones_own():
@@ -289,7 +289,7 @@ def test_no_time_left_without_a_length():
         assert (' left' in s.getvalue())==length
 
 @pytest.mark.parametrize('kind', ('lines','terminal'))
-def test_what_is_said_at_the_beginning_stands_above_the_table(kind):
+def test_early_messages_stand_above_the_table(kind):
     "As a resumed run says where it goes on; who sets `learn.logger` then gets the rows, and gives them on"
     rows = []
     def take(cb): old = cb.learn.logger; cb.learn.logger = lambda row: (rows.append(row), old(row))

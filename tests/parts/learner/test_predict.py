@@ -99,7 +99,7 @@ class Dice(nn.modules.loss._Loss):
     "Has a `reduction`, as all losses do that inherit PyTorch's base class, and does not heed it"
     def forward(self, pred, targ): return 1 - 2*(pred*targ).sum()/(pred+targ).sum()
 
-def test_a_loss_that_cannot_tell_items_apart_is_refused():
+def test_a_loss_that_cannot_tell_items_apart_raises():
     "segmentation_models_pytorch's `DiceLoss` raised an error about shapes"
     with pytest.raises(ValueError, match='must return a loss for each sample, but for 4 samples it returned'): losses(Dice(), torch.rand(4,3), torch.ones(4,3))
 

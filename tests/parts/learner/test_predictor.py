@@ -156,7 +156,7 @@ def test_it_counts():
         for o in x[:3]: predict(o)
     assert iters==[0,1,2]
 
-def test_random_draws_go_on():
+def test_random_draws_continue():
     "With dropout left on, each answer is another"
     with Predictor(classes(), cbs=MCDropoutCallback) as predict: got = [predict(x[0])[2] for _ in range(6)]
     assert len({tuple(o.tolist()) for o in got})>1
@@ -264,7 +264,7 @@ def test_loaded_weights_count():
         b = predict(x[0])
     same(b, other.predict(x[0])); assert not torch.equal(a[2], b[2])
 
-def test_within_a_run_it_is_refused():
+def test_within_a_run_it_raises():
     said = []
     def ask(cb):
         with pytest.raises(RuntimeError, match='but a `fit` is running already, epoch 0, batch 0: call `learn.predict`'): Predictor(cb.learn)(x[0])

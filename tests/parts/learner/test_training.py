@@ -159,7 +159,7 @@ def test_cancelled_batches_do_not_count():
         F.mse_loss(model(x), y).backward(); opt.step()
         assert close(ws(fit(mk(data, [GradientAccumulation(100), *cbs]), 1)), ws(model))
 
-def test_a_run_goes_on_with_the_gradients_so_far():
+def test_a_run_continues_with_the_gradients_so_far():
     a,states = mk(ragged([2]*4), GradientAccumulation(8)),[]
     fit(a, 1, cbs=at('after_batch', lambda cb: states.append(cb.learn._run_state(0, 3, copy=True)), lambda cb: cb.learn.training and cb.learn.iter==2))
     assert states[0]['cbs']['gradient_accumulation']=={'count':6, 'weight':6, 'unit':8, 'counted':True} and len(states[0]['grads'])==4

@@ -27,7 +27,7 @@ args = dict(InTurn=(lambda learn: (),), StepsPerEpoch=(5,), FullyShard=(1000,), 
 
 @pytest.mark.parametrize('way', ways)
 @pytest.mark.parametrize('cls', single)
-def test_a_second_single_one_is_refused(cls, way):
+def test_a_second_single_one_raises(cls, way):
     "Of a subclass too, and in whatever way it comes; the Learner is as it was"
     class Own(cls): pass
     def new(k): return k(*args.get(cls.__name__, ()))
@@ -47,7 +47,7 @@ def outcome(tmp_path, cbs):
 @few(4)
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('cls', others)
-def test_others_work_beside_each_other(cls, tmp_path, monkeypatch):
+def test_others_work_together(cls, tmp_path, monkeypatch):
     "As one does alone, or say in one sentence why not"
     monkeypatch.chdir(tmp_path)
     one,two = (outcome(tmp_path/str(n), [made(cls) for _ in range(n)]) for n in (1, 2))
@@ -82,7 +82,7 @@ def test_a_removed_one_makes_room():
     learn.fit(1)
     assert len(learn.recorder.history)==1
 
-def test_what_was_removed_comes_back_beside_what_cannot():
+def test_what_was_removed_comes_back_next_to_what_cannot():
     "Another bar was added meanwhile, so the old one cannot come back, and that is said; the Recorder can"
     learn = learner()
     with pytest.raises(ValueError, match='a Learner can have only one ProgressCallback'):

@@ -39,7 +39,7 @@ BY_FRACTION = dict(
     every=lambda l,*cbs: l.fit(2, cbs=[EveryCallback(lambda l: None, '0.25dur'), *cbs]))
 
 @pytest.mark.parametrize('name', BY_FRACTION)
-def test_refused_before_a_step(name):
+def test_raises_before_a_step(name):
     "A schedule would stand still for the first epoch, an average would never start: both say so before anything is trained"
     learn = mk(Stream())
     before = [p.detach().clone() for p in learn.model.parameters()]
@@ -65,7 +65,7 @@ def test_steps_are_always_known(cbs):
     "What counts steps needs no length"
     assert all(map(torch.equal, run(mk(Stream(), cbs()), lambda l: l.fit(2)), run(mk(batches, cbs()), lambda l: l.fit(2))))
 
-def test_said_at_once_that_it_may_never_end(capsys):
+def test_warns_at_once_that_it_may_never_end(capsys):
     "In the first epoch of the first fit, unless an amount says how long it is"
     class Ended(Exception): pass
     def endless():

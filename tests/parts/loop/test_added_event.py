@@ -29,7 +29,7 @@ CASES = {'plain': (lambda: [], (4, 4, 4)), 'micro': (lambda: [MicroBatch(n=2)], 
 
 @pytest.mark.parametrize('case', CASES)
 @pytest.mark.parametrize('added', LINES, indirect=True)
-def test_it_is_heard_for_each_part(added, case):
+def test_it_is_handled_for_each_part(added, case):
     "Once for each batch of the loader, for each part, or for each step"
     cbs,(fetched,parts,steps) = CASES[case]
     heard,like = [],[]

@@ -18,7 +18,7 @@ def test_defaults():
     assert (cb.single, cb.late, cb.first_in, cb.last_in)==(False, True, (), ())
 
 @pytest.mark.parametrize('name', RUN)
-def test_a_handler_with_an_argument_is_refused_where_it_is_defined(name):
+def test_a_handler_with_an_argument_raises_where_it_is_defined(name):
     "At each event of a run, the last too; other events may have arguments"
     with pytest.raises(TypeError, match='is called with the callback only'): type('Two', (Callback,), {name: lambda self, learn: None})
     with pytest.raises(TypeError, match='is called with the callback only'): Callback(**{name: lambda: None})
@@ -58,7 +58,7 @@ def test_called_by_hand_it_trains(learn):
     cb.run_train = False
     assert cb('before_batch') is None and is_called(cb, 'before_fit')
 
-def test_it_says_what_it_was_told():
+def test_it_prints_what_it_was_given():
     "And not what is as ever; as it is now; whatever the settings are, at a glance: no tensor is read, no list written out"
     class Blends(Callback):
         def __init__(self, share, every='1ep', weights=None, items=(), f=max): self.share,self.every,self.weights,self.items,self.f = share,Every(every),weights,items,f
@@ -101,13 +101,13 @@ def test_modes(modes):
         with pytest.raises(ValueError, match="Bad.modes contains .train., which is not a mode: the modes are 'fit', 'validate'"): type('Bad', (Callback,), dict(modes=bad))
         with pytest.raises(ValueError, match='Some.modes contains'): Callback.__setattr__(type('Some', (Callback,), {})(), 'modes', bad)
 
-def test_switched_off_it_hears_the_cleanup_only():
+def test_switched_off_it_gets_the_cleanup_only():
     "Not an event of one's own either, whatever its name"
     cb = Callback()
     cb.run = False
     assert is_called(cb, 'cleanup') and not any(is_called(cb, e) for e in ('zz_own_event', 'before_fit', 'after_batch'))
 
-def test_what_a_handler_has_in_it_is_told():
+def test_what_a_handler_contains_is_reported():
     with pytest.raises(TypeError, match='contains `yield`'):
         class Yields(Callback):
             def before_fit(self): yield

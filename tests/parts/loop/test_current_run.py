@@ -41,7 +41,7 @@ def test_a_fit_leaves_how_far_it_came_and_nothing_else():
     assert changed <= {*_lasting, *BatchState.__annotations__}
     assert {k:v for k,v in state(learn).items() if k in BatchState.__annotations__}==dict(dict.fromkeys(BatchState.__annotations__), xb=(None,), yb=(None,))
 
-def test_a_fit_within_a_run_is_refused_and_changes_nothing():
+def test_a_fit_within_a_run_raises_and_changes_nothing():
     seen = []
     def refused(cb):
         before = state(cb.learn)

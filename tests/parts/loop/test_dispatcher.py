@@ -24,7 +24,7 @@ def test_names_and_keys():
     d.remove_cb(Named)
     assert not hasattr(d, 'named') and [*d.cbs]==[other] and a.learn is None
 
-def test_taken_from_another_with_a_warning_at_the_line_of_the_caller():
+def test_moved_from_another_learner_with_a_warning_at_the_line_of_the_caller():
     a,b,cb = Dispatcher(),Dispatcher(),Named()
     a.add_cb(cb)
     with pytest.warns(UserWarning, match='belonged to another Learner') as said: b.add_cbs(cb)
@@ -57,7 +57,7 @@ class All(Callback):
     def __init__(self): self.heard = []
     def __call__(self, name, **kw): self.heard.append(name)
 
-def test_who_hears_everything_does_so_in_its_modes_only():
+def test_call_is_called_in_its_modes_only():
     learn,cb = learner(),All()
     cb.modes = 'validate'
     learn.fit(1, cbs=cb)
@@ -101,7 +101,7 @@ def test_a_cancel_of_what_has_just_ended_is_ignored():
         learner(n=1, nv=0).fit(1, cbs=[at('before_pred', throw(CancelBatch())), at(ev, throw(CancelBatch())), at(ev, lambda cb: heard.append(ev), order=1)])
     assert heard==['after_batch','after_cancel_batch']
 
-def test_removed_in_a_run_it_cleans_up_and_belongs_to_nobody():
+def test_removed_in_a_run_it_cleans_up_and_has_no_learner():
     "With its Learner; what it raises is raised, with a note, and it is gone all the same"
     seen,d = [],Dispatcher()
     d.mode = 'fit'
@@ -115,7 +115,7 @@ def test_removed_in_a_run_it_cleans_up_and_belongs_to_nobody():
     d.add_cb(cb).remove_cb(cb)
     assert seen==[d]
 
-def test_added_in_the_middle_it_is_heard_from_the_next_event_on():
+def test_added_in_the_middle_it_is_called_from_the_next_event_on():
     heard,d = [],Dispatcher()
     new = Callback(before_fit=lambda self: heard.append('new'))
     d.add_cb(Callback(before_fit=lambda self: new in d.cbs or d.add_cb(new) and None))
@@ -125,7 +125,7 @@ def test_added_in_the_middle_it_is_heard_from_the_next_event_on():
     assert heard==['new']
 
 @pytest.mark.parametrize('there,new', [(Named, Zed), (Zed, Named)])
-def test_a_name_that_is_an_attribute_already_is_refused(there, new):
+def test_a_name_that_is_an_attribute_already_raises(there, new):
     "Also where there are callbacks of other names"
     d,name = Dispatcher().add_cb(there()),new().name
     setattr(d, name, 'not a callback')
@@ -145,7 +145,7 @@ def test_who_has_left_in_the_middle_is_let_alone():
     assert cb.learn is b and b.callback is cb and not a.cbs and 'callback' not in vars(a)
 
 @pytest.mark.parametrize('seed', range(20))
-def test_kept_tables_say_what_new_ones_would(seed):
+def test_stored_tables_equal_new_ones(seed):
     "Whatever is switched, in whichever order, between training and validation"
     rng,d,heard = random.Random(seed),Dispatcher(),[]
     def new():

@@ -38,7 +38,7 @@ def rows(learn): return [(r['epoch'], r['train_loss'], r['valid_loss']) for r in
 
 @quick
 @given(a=st.floats(.1, 1e6), b=st.floats(.1, 1e6), n=st.integers(1, 10**6), k=st.integers(2, 1000))
-def test_amounts_are_divided(a, b, n, k):
+def test_amounts_are_split(a, b, n, k):
     "By one of their unit, which gives a ratio, and by a number; what is counted is rounded down, but not for a rounding error"
     assert Time(a,'s')/Time(b,'s')==a/b and Time(n,'ba')/f'{k}ba'==n/k and Time(.25,'dur')/'0.1dur'==2.5
     assert Time(a,'s')/k==Time(a/k,'s') and Time(a,'dur')/b==Time(a/b,'dur')
@@ -143,7 +143,7 @@ def test_a_rehearsal_is_short(monkeypatch):
 @pytest.mark.parametrize('much,kw,words', [
     ('0.5dur', {}, 'a fit cannot be .0.5dur. long'), ('0ba', {}, 'cannot be'), ('ten', {}, 'is not an amount of training'), ('2000 steps', {}, "did you mean '2000st'"),
     (2.5, {}, '`n_epoch` must be an integer'), ('8sp', dict(start_epoch=1), 'whose length is unknown'), (2, dict(cbs=TrainFor('4ba')), r"write `learn.fit\('4ba'\)`")])
-def test_refused(much, kw, words):
+def test_raises(much, kw, words):
     with pytest.raises(ValueError, match=words): fitted(3, much, **kw)
 
 def test_that_never_ends():

@@ -137,7 +137,7 @@ def test_mixed_as_by_hand(place):
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('order', list(permutations(range(3))))
 @pytest.mark.parametrize('when', [1, 3])
-def test_taken_off_in_the_middle_in_every_order(order, when):
+def test_removed_in_the_middle_in_every_order(order, when):
     "Callbacks removed in the middle of a fit, one batch after the other"
     cbs = [MixUp(.4), Halved(), EachLoader(dict(a=Named('of a')))]
     removed = []
@@ -237,7 +237,7 @@ class Module(nn.Module):
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('wrap', [Wraps, partial, Module, lambda f: Wraps(f).__call__])
-def test_what_would_lie_over_itself_is_refused(wrap):
+def test_what_would_lie_over_itself_raises(wrap):
     "A loss around the mixed loss would be mixed twice, silently; one around the loss below is mixed once"
     with pytest.raises(ValueError, match='contains the current wrapped'):
         fit(MixUp(.4), at('before_batch', lambda cb: setattr(cb.learn, 'loss_func', wrap(cb.learn.loss_func)), lambda cb: cb.training and cb.train_iter==2, order=50))

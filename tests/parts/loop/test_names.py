@@ -10,7 +10,7 @@ every = [(lib,name) for lib in other_libraries for name in names_in(lib)]
 def passes_theirs(self, trainer=None, state=None, logger=None): pass
 
 @pytest.mark.parametrize('library,name', every)
-def test_a_name_is_refused_or_heard(library, name):
+def test_a_name_raises_or_is_called(library, name):
     if name in event: assert getattr(event, name) == names_in(library)[name].event or name.endswith('_train_batch')   # fired by `BatchEvents`, at another place
     else:
         with pytest.raises(TypeError, match=re.escape(f'`{name}` is an event')) as e: type('Theirs', (Callback,), {name:passes_theirs})
@@ -18,7 +18,7 @@ def test_a_name_is_refused_or_heard(library, name):
         assert library in str(e.value) and (o.advice or f'`{o.event}`') in str(e.value)
 
 @pytest.mark.parametrize('library,name', every)
-def test_a_function_of_that_name_is_refused_too(library, name):
+def test_a_function_of_that_name_raises_too(library, name):
     if name in event: return
     with pytest.raises(TypeError, match='not an event'): Callback(**{name:lambda self: None})
 

@@ -98,11 +98,11 @@ def test_what_is_printed(tmp_path):
         places = [lines[name].find(type(cb).__name__) for cb in by_rule(cbs, name)]
         assert places==sorted(places) and -1 not in places, name
 
-def test_nobody_is_first_and_last():
+def test_no_callback_is_first_and_last():
     with pytest.raises(TypeError, match='`after_loss` in both `first_in`'):
         class Both(Callback): first_in = last_in = ('after_loss',)
 
-def test_an_answer_that_does_not_exist_is_refused_where_the_class_is_defined():
+def test_an_answer_that_does_not_exist_raises_where_the_class_is_defined():
     "It would count as if the callback had said nothing"
     with pytest.raises(ValueError, match="Looks.acts is 'noting', but must be one of 'nothing', 'sometimes'"):
         class Looks(Callback): acts = 'noting'

@@ -92,7 +92,7 @@ def test_the_first_scope_of_a_cancel_with_two_is_named():
     class Both(CancelStep, CancelBackward): pass
     with pytest.raises(RuntimeError, match='Both was raised in `before_pred` .* but no `step` was open'): learner().fit(1, cbs=at('before_pred', throw(Both())))
 
-def test_after_a_fit_that_ends_in_training_nobody_trains():
+def test_after_a_fit_that_ends_in_training_no_module_trains():
     learn = learner(2, 0, cbs=at('after_batch', lambda cb: cb.learn.training or throw(ArithmeticError())()))
     learn.fit(1)
     assert learn.training is False
@@ -177,7 +177,7 @@ def test_what_began_last_is_cleaned_up_first(fails):
     except ArithmeticError: assert fails
     assert order==[3,2,1]
 
-def test_only_what_is_around_the_old_one_is_taken_off():
+def test_only_the_wrappers_of_the_old_one_are_removed():
     "A part of the model that is put in its place, or another optimizer, stays after an error too"
     learn = learner(model=nn.Sequential(nn.Linear(4, 1), nn.Identity()))
     def take(cb): cb.learn.model = cb.learn.model[0]
@@ -197,7 +197,7 @@ def test_only_what_is_around_the_old_one_is_taken_off():
         with pytest.raises(ArithmeticError): learn.fit(1, cbs=[at('before_train', around), at('after_batch', throw(ArithmeticError()))])
         assert (learn.opt is old)==wraps
 
-def test_other_threads_are_told_from_this_one(monkeypatch):
+def test_other_threads_are_distinguished_from_this_one(monkeypatch):
     "By their numbers, whichever is larger"
     learn = learner()
     monkeypatch.setattr(run_module, 'get_ident', lambda: 5)
@@ -212,7 +212,7 @@ def test_a_null_logger_is_no_other_function():
     def abc(): pass
     assert null_logger!=abc and null_logger!=3
 
-def test_who_listens_is_asked_anew_in_each_run():
+def test_handlers_are_looked_up_anew_in_each_run():
     "Also in one that adds no callbacks"
     heard = []
     fit_only = at('after_row', lambda cb: heard.append(cb.mode), modes=('fit',))

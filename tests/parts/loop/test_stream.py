@@ -22,7 +22,7 @@ class Knows:
     def __iter__(self): return self
     def __next__(self): return 0
 
-def test_the_one_inside_is_asked():
+def test_the_inner_one_is_read():
     l = Limited(Knows(), 1)
     assert (l.indices, l.zeta)==([3], 'z') and isinstance(l.it, Knows) and l.left==1
     with pytest.raises(AttributeError, match="'Knows' object has no attribute 'alpha'"): l.alpha
@@ -55,7 +55,7 @@ def test_lengths():
     for e in TypeError("object of type 'NoneType' has no len()"), TypeError('other'), ValueError():
         with pytest.raises(type(e)): loader_len(Length(e))
 
-def test_the_length_is_told_whenever_it_changes():
+def test_the_length_is_set_whenever_it_changes():
     told = []
     s = BatchStream(range(9), told.append)
     s.stop_at(4); s.stop_at(6); s.replace(range(3)); s.replace(iter('ab'))

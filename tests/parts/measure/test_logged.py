@@ -81,7 +81,7 @@ def log_many(cb):
     for _ in range(700): First.after_pred(cb)   # more than are held before they are packed
 
 @pytest.mark.parametrize('value', (float('nan'), float('inf'), -float('inf'), torch.tensor(float('nan'))))
-def test_what_is_not_finite_is_told(value):
+def test_what_is_not_finite_is_reported(value):
     learn = learner(Callback(after_pred=lambda cb: cb.log('v', value if cb.learn.iter==1 else 1.)), SkipNaN(), metrics=[Logged('first'), Logged('v')])
     learn.fit(1)
     row = learn.recorder.history[-1]
@@ -99,7 +99,7 @@ def test_no_graph_is_kept():
     learner(Callback(after_pred=lambda cb: cb.log('first', Twice.apply(cb.learn.pred).mean())), Callback(after_train=look)).fit(1)
     assert len(refs)==6 and alive==[0]
 
-def test_a_weight_that_is_none_is_refused():
+def test_a_weight_that_is_none_raises():
     for n in (-1, float('nan'), float('inf')):
         with pytest.raises(ValueError, match='weight of `first`'): learner(Callback(after_pred=lambda cb: cb.log('first', 1., n=n))).fit(1)
     learn = learner(Callback(after_pred=lambda cb: cb.log('none', 1., n=0)), metrics=[Logged('first'), Logged('none')])
@@ -132,7 +132,7 @@ def test_a_compiled_model_logs_each_time(recwarn):
     learn.fit(4)
     assert torch._dynamo.utils.counters['frames']['total']==counted   # nothing is compiled anew
 
-def test_a_column_without_a_value_is_said_by_what_watches_it():
+def test_a_column_without_a_value_is_reported_by_what_watches_it():
     class InTraining(First): run_valid = False
     for cb in EarlyStoppingCallback('valid_first', comp='min'),ReduceLROnPlateau('valid_first', comp='min'):
         learn = learner(cb, InTraining)
@@ -156,7 +156,7 @@ def test_a_resumed_epoch_keeps_its_mean(tmp_path):
     with pytest.raises(Stop): run(Callback(before_batch=stop))
     assert run(resume='auto').recorder.history[-1]['train_first']==mean
 
-def test_it_is_refused_where_there_is_no_mean():
+def test_it_raises_where_there_is_no_mean():
     learn = learner()
     with pytest.raises(RuntimeError, match='outside of a phase'): learn.first.log('first', 1.)
     for ev in ('before_fit','before_epoch','before_train','before_validate','after_epoch','after_fit'):
@@ -170,7 +170,7 @@ class Worker(torch.utils.data.Dataset):
     def __len__(self): return 4
     def __getitem__(self, i): log_value('first', 1.); return x[i],x[i,:1]
 
-def test_a_worker_is_told():
+def test_a_worker_is_notified():
     learn = Learner(DataLoaders.from_dsets(Worker(), bs=2, num_workers=1), nn.Linear(4,1), F.mse_loss, metrics=Logged('first'))
     with pytest.raises(RuntimeError, match='in a worker'): learn.fit(1)
 

@@ -61,5 +61,5 @@ def test_written_by_loggers(tmp_path):
     (lambda p,y: {}, (), 'without entries'),
     (lambda p,y: {'loss':F.mse_loss(p, y), 'kl':p.mean()}, (), 'with an entry `loss`'),
     (lambda p,y: {'a':F.mse_loss(p, y).item()}, 'a', "the part 'a' of the loss must be a tensor, but is float: don't take")))
-def test_refused(f, names, says):
+def test_raises(f, names, says):
     with pytest.raises((TypeError,ValueError), match=says): learner(f, names).fit(1)

@@ -328,7 +328,7 @@ def test_hints(f, p, ts, says):
     hint = loss_hint(f, p, *ts)
     assert says in hint and bool(says)==bool(hint)
 
-def test_other_errors_are_left_alone():
+def test_other_errors_are_not_changed():
     class Own(nn.Module):
         def forward(self, p, t): raise RuntimeError('mine')
     assert not hasattr(raised(BaseLoss(Own), p3, c3), '__notes__')

@@ -82,7 +82,7 @@ def test_a_long_run_keeps_a_part_of_its_curves(monkeypatch):
     assert xy(kept)==[(x[3::4], y[3::4]), valid] and x[3]==9   # the ninth batch is the first after five that is kept
     assert [l.get_xdata().tolist() for l in kept.plot_sched()[0].lines]==[[*range(0, 60, 4)]]
 
-def test_a_thinned_run_goes_on(tmp_path, monkeypatch):
+def test_a_thinned_run_continues(tmp_path, monkeypatch):
     "From a checkpoint, with the same curves as in one go"
     monkeypatch.setattr(Series, 'most', 16)
     def go(path, *cbs, **kw):
@@ -109,7 +109,7 @@ def test_group_values_read_as_a_list_of_lists():
     with pytest.raises(ValueError): values.append([1.])
 
 @pytest.mark.parametrize('wrong', [dict(every=0), dict(every=-1), dict(every=1.), dict(n_read=7), dict(kept=torch.ones(2))], ids=str)
-def test_a_damaged_series_is_refused(wrong):
+def test_a_damaged_series_raises(wrong):
     "With `every` 0 it was read, and each number after that was a ZeroDivisionError"
     s = Series(); s.extend([1., 2., 3.])
     with pytest.raises(ValueError, match='do not match n_read'): s.load_state_dict({**s.state_dict(), **wrong})

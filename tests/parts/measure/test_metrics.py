@@ -388,7 +388,7 @@ def test_scikit_learn_directly(name):
     if name=='fbeta_score': f = partial(f, beta=2); met = mk_metric(f)
     np.testing.assert_equal(run(met, p, t, [9,9,2]), f(t.numpy(), same(p).numpy()))
 
-def test_scores_are_refused():
+def test_scores_raise():
     for f in (skm.roc_auc_score, skm.average_precision_score, skm.log_loss, skm.brier_score_loss, skm.hinge_loss):
         with pytest.raises(TypeError, match='classes or probabilities'): mk_metric(f)
     with pytest.raises(TypeError, match='roc_auc_score'): mk_metric(partial(skm.roc_auc_score, average='macro'))
@@ -474,7 +474,7 @@ def test_mk_metric(m, kind, name):
 def test_not_a_metric(m):
     with pytest.raises(TypeError, match='function of predictions and targets'): mk_metric(m)
 
-def test_collections_are_refused():
+def test_collections_raise():
     with pytest.raises(TypeError, match='pass the collection as'): mk_metric(tm.MetricCollection([tm.MeanAbsoluteError()]))
 
 # mistakes
@@ -598,7 +598,7 @@ def test_a_target_of_minus_100_may_be_a_number():
     (lambda: Precision(task='multiclass', num_classes=3), 'torchmetrics.Precision'), (lambda: Recall(threshold=.5), 'torchmetrics'), (lambda: F1Score(averge='macro'), 'did you mean `average`'),
     (lambda: CohenKappa(weight='linear'), 'did you mean `weights`'), (lambda: AccumMetric(own, a=1), '`own` takes no argument `a`'), (lambda: skm_to_learnkit(skm.f1_score, averge='macro'), 'averge'),
     (lambda: PearsonCorrCoef(axiss=0), '`pearsonr` takes no argument `axiss`')])
-def test_a_keyword_that_no_function_takes_is_refused_when_the_metric_is_made(make, said):
+def test_a_keyword_that_no_function_takes_raises_when_the_metric_is_made(make, said):
     with pytest.raises(TypeError, match=said): make()
 
 @pytest.mark.parametrize('f', [mse, mae, rmse, msle, exp_rmspe])

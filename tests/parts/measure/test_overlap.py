@@ -38,7 +38,7 @@ def test_the_axis_of_the_classes(axis):
     assert DiceLoss(axis=axis)(other, targ)==pytest.approx(DiceLoss()(pred, targ).item(), rel=1e-5)
     assert foreground_acc(other, targ, axis=axis)==foreground_acc(pred, targ)
 
-def test_the_state_goes_on():
+def test_the_state_continues():
     pred,targ = masks(1, 6, 4)
     half,rest = DiceMulti(),DiceMulti()
     run(half, pred[:3], targ[:3], [])

@@ -49,12 +49,12 @@ def test_with_other_metrics_and_logged_ones():
     row = learn.recorder.history[0]
     assert (row['train_a'],row['valid_a'])==(2,2) and row['train_l1_loss']==pytest.approx(row['valid_l1_loss'])
 
-def test_what_it_cannot_go_with_is_refused():
+def test_what_it_cannot_go_with_raises():
     with pytest.raises(ValueError, match='some shards'): learner(Recorder(train_loss='mean'), VirtualShards(2)).fit(1)
     with pytest.raises(ValueError, match="'smooth' or 'mean'"): Recorder(train_loss='sum')
     with pytest.raises(ValueError, match='epochs'): Recorder(show_every=0)
 
-def test_it_is_said_once_that_the_smoothed_loss_is_of_other_epochs(capsys):
+def test_it_is_reported_once_that_the_smoothed_loss_is_of_other_epochs(capsys):
     learn = learner(dls=DataLoaders(data[:1], data))
     learn.fit(12); learn.fit(12)
     out = capsys.readouterr().out

@@ -194,7 +194,7 @@ def test_gradients_of_parts_are_those_of_the_batch(name, split, n, acc):
 
 @few
 @given(name=st.sampled_from(['ignores','partial','function']), split=splits())
-def test_metrics_leave_out_what_the_loss_ignores(name, split):
+def test_metrics_skip_what_the_loss_ignores(name, split):
     "`accuracy` counted ignored words as wrong: .833 for 1"
     loss,_,kw = of_items[name]
     batches,net = data(split, loss, **kw),Net()
@@ -332,13 +332,13 @@ def test_numbers_of_a_metric_are_columns():
     close([row['means_acc'], row['means_nll']], [accuracy(pred, y), F.cross_entropy(pred, y)])   # -100 is among the targets
     assert learner(batches, F.cross_entropy, Net(), metrics=coll).metrics.attrgot('name').sorted()==['macro','micro']
 
-def test_a_dictionary_in_one_cell_is_said():
+def test_a_dictionary_in_one_cell_is_reported():
     "Loggers and trackers left out what is not a number, without a word"
     learn = learner(data(([3],None,1,0), None, 'classes'), F.cross_entropy, Net(), metrics=AccumMetric(lambda p,t: {'a':1., 'b':2.}, flatten=False, name='two'))
     with pytest.warns(UserWarning, match=r"`two` returned 2 numbers.*`columns"): learn.fit(1, lr=0.)
     assert learn.recorder.history[0]['two']=={'a':1., 'b':2.}
 
-def test_columns_go_on_in_the_middle_of_an_epoch():
+def test_columns_continue_in_the_middle_of_an_epoch():
     coll,each,both = several()
     a,b = Meter(mk_metrics([coll, each, *both])),Meter(mk_metrics([*several()[:2], *several()[2]]))
     batches = [learner_at(x, y) for x,y in data(([3,2,4],None,1,0), None, 'classes')]
@@ -405,7 +405,7 @@ def of_size(bs, loss, *cbs, **kw):
     return learn
 
 @pytest.mark.parametrize('f', (squares, summed_by_torch, vae_like))
-def test_a_function_that_sums_is_asked_and_told(f):
+def test_a_function_that_sums_is_detected_and_set(f):
     def loss(*args): return f(*args)
     with pytest.warns(UserWarning, match=r"`loss` seems to sum over the samples.*`loss.reduction = 'sum'`"): of_size(16, loss, lr=0.).fit(1)
     loss.reduction = 'sum'
@@ -430,7 +430,7 @@ def test_gradients_of_a_function_that_sums_are_added(cb):
         weights.append(learn.model.weight.detach())
     assert torch.allclose(*weights, atol=1e-6)
 
-def test_means_are_not_asked_about():
+def test_means_cause_no_warning():
     for f in (F.mse_loss, lambda p,t: squares(p,t)/len(p), lambda p,t: torch.stack([F.mse_loss(p,t), F.l1_loss(p,t)]).sum(), nn.MSELoss(reduction='sum'), partial(F.mse_loss, reduction='sum')):
         with warnings.catch_warnings():
             warnings.simplefilter('error')

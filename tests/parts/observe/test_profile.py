@@ -342,7 +342,7 @@ def test_wrapped_handlers_get_the_arguments_of_the_event():
     learn.fit(1)
     assert got==[2, ('tells', 1, 2)]
 
-def test_wrapping_is_asked_once_for_each_table():
+def test_wrapping_is_decided_once_for_each_table():
     asked = []
     class Wraps(Callback):
         def wrap_handler(self, name, cb, f): asked.append(name); return f

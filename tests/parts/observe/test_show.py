@@ -121,7 +121,7 @@ def test_no_targets():
     (lambda dls: dls.show_batch(5),             ValueError, 'no loader with index 5'),
     (lambda dls: dls.show_batch(n=0),           ValueError, '`n`'),
     (lambda dls: DataLoaders([]).show_batch(),  ValueError, 'empty')])
-def test_refused(f, error, words):
+def test_raises(f, error, words):
     with pytest.raises(error, match=words): f(DataLoaders([(torch.rand(2,3), torch.rand(2,1))]))
 
 def test_a_notebook_lists_no_axes():

@@ -150,7 +150,7 @@ def test_tta_of_a_shuffled_loader_is_in_order():
     torch.testing.assert_close(preds, want)
     assert torch.equal(t, y)
 
-def test_tta_refuses_a_loader_that_it_cannot_put_in_order():
+def test_tta_raises_for_a_loader_that_it_cannot_put_in_order():
     x,y = rows()
     class Mess:
         def __iter__(self):

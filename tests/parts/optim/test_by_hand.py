@@ -114,7 +114,7 @@ class NoList:
     def step(self): pass
     def zero_grad(self): pass
 
-def test_what_is_refused(tmp_path):
+def test_what_raises(tmp_path):
     with pytest.raises(TypeError, match='has `seen`, a dict that no checkpoint can hold'): fitted(Keyed, path=tmp_path).save('m')
     fitted(Given, path=tmp_path).save('m')
     with pytest.raises(TypeError, match='has no list of parameters'): mk(NoList())

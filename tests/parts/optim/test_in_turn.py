@@ -68,7 +68,7 @@ def test_a_clip_by_name_knows_the_names():
     with pytest.raises(ValueError, match='`d` must be a number above 0'): GradientClip({'d':0.})
 
 @pytest.mark.parametrize('at', [3, 7])
-def test_a_killed_run_goes_on_with_its_turn(tmp_path, at):
+def test_a_killed_run_continues_with_its_turn(tmp_path, at):
     def kill(cb):
         if cb.learn.train_iter==at: raise KeyboardInterrupt
     def cbs(k): return [CheckpointCallback('1ba', folder=tmp_path/k)]
@@ -139,7 +139,7 @@ def test_lbfgs_beside_another_optimizer():
     assert same(learn.model, m)
 
 @pytest.mark.parametrize('cb', [GradientAccumulation('2ba'), MicroBatch(4), MixedPrecision('fp16'), GradientClip(1.), SAM()])
-def test_what_sees_one_gradient_only_is_refused_beside_a_closure(cb):
+def test_what_sees_one_gradient_only_raises_beside_a_closure(cb):
     with pytest.raises(ValueError, match=type(cb).__name__): closed(LBFGS, [cb]).fit(1)
 
 def test_a_closure_that_fails_leaves_nothing_behind():
@@ -184,7 +184,7 @@ def test_sam_is_the_published_one(clip):
     assert same(learn.model, m)
 
 @pytest.mark.parametrize('cb', [GradientAccumulation('2ba'), MicroBatch(4), MixedPrecision('fp16'), VirtualShards(2)])
-def test_sam_is_refused_where_the_batch_is_gone(cb):
+def test_sam_raises_where_the_batch_is_gone(cb):
     with pytest.raises(ValueError, match=type(cb).__name__): learner(False, [SAM(), cb], SGD).fit(1)
 
 def test_sam_in_turn_moves_those_of_the_turn_only():

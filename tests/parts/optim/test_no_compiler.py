@@ -41,7 +41,7 @@ def test_all_is_as_it_was(not_there):
     with pytest.raises(ZeroDivisionError), no_compiler(): 1/0
     assert not any(hasattr(f, '__dynamo_disable') for f in methods)
 
-def test_where_the_compiler_is_loaded_it_is_asked(not_there, monkeypatch):
+def test_where_the_compiler_is_loaded_it_is_queried(not_there, monkeypatch):
     asked = []
     compiler = SimpleNamespace(disable=lambda f, *args, **kw: asked.append(f) or f)
     monkeypatch.setitem(sys.modules, 'torch._dynamo', compiler)

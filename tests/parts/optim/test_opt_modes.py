@@ -134,7 +134,7 @@ def test_what_is_written_within_a_fit_has_the_weights_to_be_used(event, when, ho
     assert torch.equal(learn.model.weight, at(12).weight)   # and it trained on as if nobody had written
 
 @pytest.mark.parametrize('cancel', [CancelEpoch, CancelFit])
-def test_an_epoch_that_is_left_has_them_afterwards(cancel):
+def test_an_ended_epoch_has_them_afterwards(cancel):
     def leave(cb):
         if cb.train_iter==3: raise cancel
     seen,learn = [],learner()

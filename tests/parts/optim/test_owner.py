@@ -71,7 +71,7 @@ class Accelerated:
     def __init__(self, opt): self.optimizer = opt
     def __getattr__(self, k): return getattr(self.__dict__['optimizer'], k)
 
-def test_wrappers_are_taken_off_after_an_exception():
+def test_wrappers_are_removed_after_an_exception():
     "What only wraps the model or the optimizer is taken off in `after_fit`, which an exception leaves out"
     learn = learner(model=net())
     model,opt = learn.model,learn.create_opt()
@@ -233,7 +233,7 @@ def test_thawing_in_the_middle_of_a_fit():
     each(other); other.requires_grad_(True); each(other, 2)
     assert same(learn.model, other)
 
-def test_schedules_see_what_is_taken_over():
+def test_schedules_see_what_is_adopted():
     "The optimizer stays the same object in a fit, so what a schedule sets reaches new parameters"
     learn = learner(model=frozen_net(), opt_func=sgd, lr=None)
     learn.add_cb(at('before_epoch', lambda cb: cb.learn.model.requires_grad_(True), when=lambda cb: cb.epoch==1))
@@ -285,7 +285,7 @@ def test_own_learning_rates_stay(how):
     learn.fit(1)
     assert lrs(learn)==[.9]*len(expected)
 
-def test_two_learning_rates_are_refused():
+def test_two_learning_rates_raise():
     "`opt_func=partial(SGD, lr=.1), lr=.01` trained with .1; a function without `lr` was told that it lacks one by Python"
     with pytest.raises(ValueError, match=r'^there are two learning rates, lr=0.01 and the lr=0.1 of `opt_func`: pass only one of them$'): learner(opt_func=partial(SGD, lr=.1), lr=.01)
     learn = learner(opt_func=lambda ps: SGD(ps, lr=.1), lr=.01)
@@ -355,7 +355,7 @@ def test_names_that_an_optimizer_does_not_have():
 
 # optimizers that evaluate the model themselves
 
-def test_lbfgs_is_refused_or_a_callback_makes_its_step():
+def test_lbfgs_raises_or_a_callback_takes_its_step():
     "LBFGS ended the first step with 'missing 1 required positional argument: closure'"
     learn = learner(model=net(), opt_func=torch.optim.LBFGS, lr=.5)
     with pytest.raises(TypeError, match='^LBFGS needs a closure, as it evaluates the model several times in a step'): learn.fit(1)
@@ -443,7 +443,7 @@ ways = dict(plain=SGD, momentum=partial(SGD, momentum=.9), rmsprop=torch.optim.R
 
 @pytest.mark.parametrize('dtype', [torch.float64, torch.bfloat16])
 @pytest.mark.parametrize('way', ways)
-def test_a_model_of_another_precision_goes_on_as_in_pytorch(way, dtype):
+def test_a_model_of_another_precision_continues_as_in_pytorch(way, dtype):
     "After `model.double()` the optimizer's averages are of the old precision: PyTorch goes on with them, or refuses them, and so does a fit; `reset_opt=True` begins anew"
     first,second = batches(3),[(x.to(dtype),y.to(dtype)) for x,y in batches(3)]
     learn,other = learner(model=net(), opt_func=ways[way]),net()

@@ -61,7 +61,7 @@ def test_mixed_precision_steps_all_and_skips_all():
 @pytest.mark.parametrize('at', [2, 6, 9])
 @pytest.mark.parametrize('kw', [{}, dict(wd=.1), dict(splitter=lambda m: [m[:2].parameters(), m[2:].parameters()])])
 @few(3)
-def test_a_killed_run_goes_on_to_the_bit(tmp_path, at, kw):
+def test_a_killed_run_resumes_bit_for_bit(tmp_path, at, kw):
     def kill(cb):
         if cb.learn.train_iter==at: raise KeyboardInterrupt
     def cbs(folder): return [CheckpointCallback('2ba', folder=tmp_path/folder), ParamScheduler({'lr_muon':SchedCos(.02, 0.)})]
@@ -75,7 +75,7 @@ def test_a_killed_run_goes_on_to_the_bit(tmp_path, at, kw):
     assert all(torch.equal(a, b) for p,q in zip(other.opt.state.values(), whole.opt.state.values())
                for a,b in zip(p.values(), q.values()) if isinstance(a, torch.Tensor))
 
-def test_what_was_saved_is_loaded_and_of_others_refused(tmp_path):
+def test_own_files_load_and_those_of_others_raise(tmp_path):
     learn = learner(path=tmp_path)
     learn.fit(1)
     learn.save('m')
@@ -157,7 +157,7 @@ def test_a_momentum_that_begins_late():
     learn.fit(1)
     assert [h.get('mom') for h in learn.opt.hypers]==[.9,None]
 
-def test_a_new_layer_is_taken_over():
+def test_a_new_layer_is_adopted():
     learn = learner()
     learn.fit(1)
     learn.model[3] = nn.Linear(8, 2)

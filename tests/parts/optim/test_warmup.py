@@ -35,5 +35,5 @@ def test_resume(tmp_path):
 
 @pytest.mark.parametrize('make,words', [(lambda: warmup_lin(lr, '20ba'), 'must be shorter than the fit'), (lambda: warmup_lin(lr, '1m'), 'pass both in one unit'),
     (lambda: wsd(lr, '18ba', .2), 'longer than the run'), (lambda: inv_sqrt(lr, 0), 'more than 0'), (lambda: warmup_lin(lr, 1.5), 'less than 1')])
-def test_refused(make, words):
+def test_raises(make, words):
     with pytest.raises(ValueError, match=words): learner(4).fit('20ba', cbs=ParamScheduler(make()))

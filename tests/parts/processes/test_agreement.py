@@ -123,7 +123,7 @@ def _terminates(rank, world):
     assert 'nan or infinite, epoch 0, batch 1' in learn.stop_reason
 
 @pytest.mark.slow
-def test_why_one_process_ended_the_fit_is_said_in_all(processes): processes(2, _terminates)
+def test_why_one_process_ended_the_fit_is_reported_in_all(processes): processes(2, _terminates)
 
 def _under_shards(rank, world, cases): _decide(rank, world, cases, VirtualShards, n=2)
 
@@ -159,13 +159,13 @@ def _said(path, how, at, world=2, trainer=None):
 
 @few(1, 2)
 @pytest.mark.parametrize('at', ['before_batch', *slow('before_fit','before_epoch','before_train','after_loss','after_backward','after_step','after_batch','after_train','before_validate','after_validate','after_epoch')])
-def test_an_error_of_one_process_is_told_by_all(tmp_path, at):
+def test_an_error_of_one_process_is_reported_by_all(tmp_path, at):
     (kind,said,took),own = _said(tmp_path, 'fails', at)
     assert own[0]=='ArithmeticError' and float(took)<15
     assert kind=='ProcessFailed' and 'process 1 failed: ArithmeticError: that is too much' in said, said
 
 @pytest.mark.slow
-def test_an_error_under_virtual_shards_is_told_by_all(tmp_path):
+def test_an_error_under_virtual_shards_is_reported_by_all(tmp_path):
     (kind,said,took),own = _said(tmp_path, 'fails', 'after_step', trainer=VirtualShards(2))
     assert own[0]=='ArithmeticError' and float(took)<15
     assert kind=='ProcessFailed' and 'process 1 failed: ArithmeticError: that is too much' in said, said
@@ -195,7 +195,7 @@ def _refused(rank, world, what):
         with pytest.raises(ProcessFailed, match=r'the processes are at different points: process 0 is at `before_validate`.*process 1 is at'): learn.fit(3, cbs=[DistributedTrainer(timeout=5), cb])
 
 @pytest.mark.parametrize('what', ['epochs', *slow('callbacks','inference')])
-def test_different_plans_are_refused(processes, what): processes(2, _refused, what)
+def test_different_plans_raise(processes, what): processes(2, _refused, what)
 
 # data of different lengths
 
@@ -388,4 +388,4 @@ def _fails_beside_an_exchange(rank, world):
     assert time.monotonic()-start<5
     learn.fit(1)
 
-def test_who_fails_beside_an_exchange_is_named(processes): processes(2, _fails_beside_an_exchange)
+def test_a_process_that_fails_during_an_exchange_is_named(processes): processes(2, _fails_beside_an_exchange)

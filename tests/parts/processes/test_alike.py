@@ -41,7 +41,7 @@ def _differ(rank, world, names):
         with pytest.raises(ValueError, match='the processes have different settings: '+said): learner(**make(rank)).fit(1)
 
 @pytest.mark.parametrize('names', [['lr','clip','loss'], *slow(['wd','opt','mom','huber','stage','model'])], ids=lambda names: '-'.join(names))
-def test_settings_that_differ_are_refused(processes, names): processes(2, _differ, names)
+def test_settings_that_differ_raise(processes, names): processes(2, _differ, names)
 
 class ContextParallel(Callback):
     "As one would write it: the batch is cut along its second dimension, within PyTorch's context manager"
@@ -139,7 +139,7 @@ def _other_loaders(rank, world):
     assert any('The processes have different data to validate or predict, of 9 and 12 samples' in s for s in gathered(' '.join(str(w.message) for w in told)))
 
 @pytest.mark.slow
-def test_loaders_that_differ_are_said(processes): processes(2, _other_loaders)
+def test_loaders_that_differ_are_reported(processes): processes(2, _other_loaders)
 
 # sharded models
 
@@ -172,4 +172,4 @@ def _by_hand(rank, world):
     with pytest.raises(ValueError, match=r'FullyShard\(\)'): learner(model).fit(1)
 
 @pytest.mark.slow
-def test_a_model_that_somebody_sharded_is_refused_in_a_sentence(processes): processes(2, _by_hand)
+def test_a_model_that_is_already_sharded_raises_in_one_sentence(processes): processes(2, _by_hand)

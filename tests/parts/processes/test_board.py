@@ -64,7 +64,7 @@ def _one_ends(rank, world):
     time.sleep(2)   # the other one looks, too
     os._exit(0)
 
-def test_who_waits_for_a_process_that_ends_hears_of_it(processes): processes(3, _one_ends)
+def test_waiting_for_a_process_that_ends_raises(processes): processes(3, _one_ends)
 
 def test_half_a_message_is_none(tmp_path):
     with open(tmp_path/'memory', 'w+b') as f:

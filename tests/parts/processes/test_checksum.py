@@ -82,7 +82,7 @@ def _not_asked(rank, world):
     assert not alike(learn)
 
 @pytest.mark.slow
-def test_it_can_be_left_out(processes): processes(2, _not_asked)
+def test_it_can_be_skipped(processes): processes(2, _not_asked)
 
 def _before_a_checkpoint(rank, world, path):
     learn = learner(path=path)

@@ -288,13 +288,13 @@ def _other_number(rank, path, world):
         except KeyboardInterrupt: return
     assert any('local steps of 2 processes' in str(w.message) for w in said) and same(state(learn.model)), [str(w.message) for w in said]
 
-def test_in_another_number_of_processes_the_round_goes_on_from_process_0(processes, tmp_path):
+def test_in_another_number_of_processes_the_round_continues_from_process_0(processes, tmp_path):
     processes(_other_number, tmp_path, 2)
     (tmp_path/'store').unlink()
     processes(_other_number, tmp_path, 3, world=3)
 
 @pytest.mark.parametrize('event, n', [('before_batch', 5), ('after_loss', 7), ('after_step', 6), ('after_batch', 9)])
-def test_it_goes_on_from_where_it_was_paused(event, n):
+def test_it_continues_from_where_it_was_paused(event, n):
     whole,learn = learner(7),learner(7, cbs=Pausable())
     whole.fit(2, cbs=DiLoCo(3))
     with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=[DiLoCo(3), press(event, n)])
@@ -357,10 +357,10 @@ def _refuses(rank):
     learn = fit(learner(7), DiLoCo(3), MixedPrecision('bf16'))
     assert same(state(learn.model))
 
-def test_what_does_not_go_together_is_refused(processes): processes(_refuses)
+def test_what_does_not_go_together_raises(processes): processes(_refuses)
 
 @pytest.mark.parametrize('cb', [lambda: FaultTolerant('http://localhost:1'), lambda: VirtualShards(2)])
-def test_others_that_divide_a_batch_are_refused(cb):
+def test_other_callbacks_that_split_a_batch_raise(cb):
     with pytest.raises(ValueError, match='DiLoCo'): learner().fit(1, cbs=[DiLoCo(3), cb()])
 
 @pytest.mark.parametrize('kw', [dict(every=0), dict(lr=0), dict(mom=1), dict(mom=-.1)])

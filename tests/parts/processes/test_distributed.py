@@ -538,7 +538,7 @@ def _goes_on(rank, world, path, n, much, bs):
 
 @few(0, 3)
 @pytest.mark.parametrize('first,then,much', [(2, 1, 2), (1, 2, 2), (2, 4, 2), (4, 2, '10ba'), (2, 1, '20ba')])
-def test_goes_on_in_another_number(processes, tmp_path, first, then, much):
+def test_continues_in_another_number(processes, tmp_path, first, then, much):
     "Each process has batches of 4 of 96 items: a break in the second epoch, when half of it is done"
     half = 96//4//first//2
     def run(world, n):
@@ -577,7 +577,7 @@ def _four_go_on(rank, world, path):
     assert torch.equal(run('cut'), whole)
 
 @pytest.mark.slow
-def test_four_processes_go_on_bit_for_bit(processes, tmp_path): processes(4, _four_go_on, tmp_path)
+def test_four_processes_continue_bit_for_bit(processes, tmp_path): processes(4, _four_go_on, tmp_path)
 
 def _limits_waits(rank, world):
     seen = Callback(before_train=lambda cb: limits.extend(timeout_of(group) for group in (dist.group.WORLD, cb.learn.distributed_trainer.gradient_group)))
@@ -659,7 +659,7 @@ def _own_lists(rank, world, path):
     with pytest.raises(ValueError, match='another run.*training data is'): run('cut', add=.5)   # the data of process 1 is other data: both hear of it
     assert torch.equal(run('cut'), whole)
 
-def test_data_of_each_process_goes_on(processes, tmp_path): processes(2, _own_lists, tmp_path)
+def test_data_of_each_process_continues(processes, tmp_path): processes(2, _own_lists, tmp_path)
 
 # the model and the data in a fit are layers over the Learner's own
 
@@ -689,7 +689,7 @@ def _replaces_the_model(rank, world, wraps):
     assert learn.model is model and not learn.current_run.layers
 
 @pytest.mark.parametrize('wraps', [False, *slow(True)])
-def test_a_model_that_would_train_without_the_others_is_refused(processes, wraps): processes(2, _replaces_the_model, wraps)
+def test_a_model_that_would_train_without_the_others_raises(processes, wraps): processes(2, _replaces_the_model, wraps)
 
 class Uneven:
     "A sampler of one length that draws something else"

@@ -118,10 +118,10 @@ def test_without_a_lighthouse_it_says_how_to_start_one(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match='torchft_lighthouse'): make(tmp_path, [FaultTolerant()])
 
 @pytest.mark.parametrize('cb, why', [(lambda: ValidateEvery('1s'), 'interval in batches'), (lambda: FaultTolerant(), 'only one FaultTolerant')])
-def test_what_does_not_go_together_is_refused(cb, why, tmp_path):
+def test_what_does_not_go_together_raises(cb, why, tmp_path):
     with pytest.raises(ValueError, match=why): make(tmp_path, [FaultTolerant('http://127.0.0.1:1'), cb()])
 
-def test_a_second_evaluation_of_a_batch_is_refused():
+def test_a_second_evaluation_of_a_batch_raises():
     learn = Learner(DataLoaders.from_tensors(torch.zeros(4, 1), torch.zeros(4, 1), bs=2), nn.Linear(1, 1), nn.MSELoss(), cbs=[FaultTolerant(), SAM()])
     with pytest.raises(ValueError, match='a part of the batch'): check_passes(learn.sam)
 
@@ -224,7 +224,7 @@ def test_processes_that_are_killed_and_come_train_as_one(tmp_path):
     for found,wanted in zip(*([p.name for p in sorted((tmp_path/d/'checkpoints/fit-1').glob('*.pth'))] for d in ('loud','quiet'))): assert found==wanted
 
 @needs_torchft
-def test_the_lighthouse_is_asked_again(monkeypatch):
+def test_the_lighthouse_is_queried_again(monkeypatch):
     "Of two processes one comes late: the first has asked in vain, also with a torchft in which a private name is gone"
     import torchft
     from torchft.coordination import LighthouseServer

@@ -152,7 +152,7 @@ def test_a_call_of_one_process_in_a_fit_of_all(said, tmp_path, what):
     assert all(t.startswith('ProcessFailed') for t in texts) and took<20, texts
 
 @pytest.mark.slow
-def test_a_call_of_one_process_while_the_other_goes_on_to_its_next_batch(said, tmp_path):
+def test_a_call_of_one_process_while_the_other_continues_to_its_next_batch(said, tmp_path):
     "As it was said that the callback does the same everywhere, nobody asked after it"
     texts,_,took = said(2, _in_a_fit, _validates, tmp_path, 'after_pred', True)
     waited = 'ProcessFailed: process 0 waited at `before_validate`, epoch 1, and '
@@ -196,7 +196,7 @@ def _fails(rank, call, at):
     call(learner().add_cb(Callback(**{at:fail})))
 
 @pytest.mark.parametrize('call,at', [(_validates, 'after_loss'), *slow((_validates, 'after_validate'), (_validates, 'before_validate'), (lambda learn: learn.get_preds(), 'after_pred'), (lambda learn: learn.get_preds(), 'after_epoch'))])
-def test_an_error_in_one_process_outside_of_a_fit_is_told_by_all(said, call, at):
+def test_an_error_in_one_process_outside_of_a_fit_is_reported_by_all(said, call, at):
     texts,_,took = said(2, _fails, call, at)
     assert texts[0].startswith('ProcessFailed: process 1 failed: ArithmeticError: that is too much') and texts[1]=='ArithmeticError: that is too much' and took<8, texts
 

@@ -218,7 +218,7 @@ def _fails_early(rank, world, path):
 def test_fails_before_the_first_batch(processes, tmp_path): processes(2, _fails_early, tmp_path)   # noqa: F811
 
 @pytest.mark.slow
-def test_what_cannot_be_right_is_refused(processes, tmp_path): processes(4, _refuses, tmp_path)   # noqa: F811
+def test_what_cannot_be_right_raises(processes, tmp_path): processes(4, _refuses, tmp_path)   # noqa: F811
 
 @pytest.mark.slow
 def test_in_other_ways(processes, tmp_path):   # noqa: F811

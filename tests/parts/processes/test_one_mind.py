@@ -53,7 +53,7 @@ def _predicts(rank, world, path):
     with pytest.raises(ProcessFailed, match='are at different points'), learn.no_logging(): learn.fit(1, cbs=[alone, CheckpointCallback(best='train_loss')])
 
 @pytest.mark.slow
-def test_who_predicts_alone_beside_a_best_checkpoint_is_told(processes, tmp_path): processes(2, _predicts, tmp_path/'a')
+def test_predicting_in_one_process_next_to_a_best_checkpoint_is_reported(processes, tmp_path): processes(2, _predicts, tmp_path/'a')
 
 # a NaN of one process
 
@@ -96,7 +96,7 @@ def _left_out(rank, world, wait):
         assert one==other and weights(learn.model).isfinite().all() and str(one).count('nan')==0, (grads, one, other)
 
 @pytest.mark.parametrize('wait', [False, *slow(True)])
-def test_a_batch_is_left_out_in_all_or_in_none(processes, wait): processes(2, _left_out, wait)
+def test_a_batch_is_skipped_in_all_or_in_none(processes, wait): processes(2, _left_out, wait)
 
 def _each_its_part(rank, world):
     learn = learner()
@@ -114,7 +114,7 @@ def _heals(rank, world):
     assert one==other and one[1]==0 and cbs[1].steps==[2]*(rank==1), (one, other)
 
 @pytest.mark.slow
-def test_what_one_process_leaves_out_takes_nobody_back(processes): processes(2, _heals)
+def test_a_sample_skipped_by_one_process_rewinds_no_process(processes): processes(2, _heals)
 
 def _goes_back(rank, world, every, path):
     x = torch.randn(320, 4, generator=torch.Generator().manual_seed(0))

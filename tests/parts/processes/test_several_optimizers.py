@@ -81,7 +81,7 @@ def test_a_gan_in_turns(processes, tmp_path, world):   # noqa: F811
 def _sharded_gan(rank, world, path):
     with pytest.raises(ValueError, match='InTurn steps some of the parameters at a time'): gan(['d','g'], 4, path, FullyShard()).fit(1)
 
-def test_a_sharded_gan_is_refused(processes, tmp_path): processes(2, _sharded_gan, tmp_path)   # noqa: F811
+def test_a_sharded_gan_raises(processes, tmp_path): processes(2, _sharded_gan, tmp_path)   # noqa: F811
 
 def test_in_two_processes(processes, tmp_path):   # noqa: F811
     one,accumulated = learner(tmp_path, 4),learner(tmp_path, 8)

@@ -31,7 +31,7 @@ def test_the_plain_team_alone(monkeypatch):
     assert not any(isinstance(cb, ShareBatches) for cb in learn.cbs)
     with alone(): assert type(learn._team) is Team
 
-def test_a_launcher_of_one_process_is_nobody_to_join(monkeypatch):
+def test_a_launcher_of_one_process_joins_no_group(monkeypatch):
     monkeypatch.setenv('WORLD_SIZE', '1')
     assert entered(join_team)==set()
     monkeypatch.setenv('WORLD_SIZE', '2')   # the launcher's other variables are missing

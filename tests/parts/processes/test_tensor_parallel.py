@@ -124,7 +124,7 @@ def _begins(rank, world, path):
 def _goes_on(rank, world, path): goes_on(path, rank)
 
 @pytest.mark.parametrize('then', [1, *slow(2, 4)])
-def test_goes_on_in_another_number(processes, tmp_path, then):   # noqa: F811
+def test_continues_in_another_number(processes, tmp_path, then):   # noqa: F811
     (tmp_path/'whole').mkdir()
     processes(2, _begins, tmp_path)
     (tmp_path/'store').unlink()   # it has the addresses of these two
@@ -140,4 +140,4 @@ def _refuses(rank, world):
         Learner(DataLoaders(DataLoader(ds, 4)), parallel(net()), nn.CrossEntropyLoss()).fit(1)
 
 @pytest.mark.slow
-def test_what_cannot_be_right_is_refused(processes): processes(2, _refuses)   # noqa: F811
+def test_what_cannot_be_right_raises(processes): processes(2, _refuses)   # noqa: F811

@@ -61,7 +61,7 @@ gc.disable(); get_frames(t.ident); assert not gc.isenabled() and get_frames(t.id
 '''
 
 @pytest.mark.slow
-def test_a_collection_lets_nobody_go_on():
+def test_a_collection_lets_no_thread_continue():
     "… while the frames of another thread are read, which would be gone then: that ended the process in a second"
     res = subprocess.run([sys.executable, '-c', WALKS], capture_output=True, text=True, timeout=120)
     assert res.returncode==0, (res.returncode, res.stderr[-500:])
@@ -98,7 +98,7 @@ def test_what_a_wait_asks_of_the_store():
     world.run(w, timeout=60.)
     assert asked.questions==[1]*round(world.clock) and world.read==0, asked.questions
 
-def test_failures_are_told(monkeypatch):
+def test_failures_are_reported(monkeypatch):
     monkeypatch.setattr(watch, 'num_distrib', lambda: 16)
     w = Watch.__new__(Watch)
     w.others,w.notices,w.rank = OtherProcesses(None),Notices(dist.HashStore()),5
@@ -224,7 +224,7 @@ def test_who_is_the_cause_among_many(n, what):
             if ends=='soon' or not first: assert world.after<=ended<(timeout+1 if ends=='timeout' else world.after+3), said
             if not first: assert text==said[0][2], said
 
-def test_the_one_that_was_late_is_told_that_nobody_waits():
+def test_a_late_process_reports_that_no_process_waits():
     world = World(16, 'slow', 4)
     world.run(world.watch(5), 60.)
     w,world.clock = world.watch(4),90.
@@ -237,7 +237,7 @@ def test_many_causes_are_counted():
     _,text = world.run(world.watch(300), 10.)
     assert text.count('process ')==8 and text.endswith('; and 503 more'), text
 
-def test_who_has_not_spoken_yet_is_left_out(monkeypatch):
+def test_processes_that_have_not_sent_yet_are_skipped(monkeypatch):
     monkeypatch.setattr(words, 'num_distrib', lambda: 3)
     store = dist.HashStore()
     store.set('2', 'here')

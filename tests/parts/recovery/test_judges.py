@@ -42,7 +42,7 @@ def test_a_part_without_targets_is_no_broken_batch(split, judge):
 @settings(max_examples=30, deadline=None)
 @given(split=st.sampled_from([*splitters]), n=st.integers(1,5), ignored=st.sets(st.integers(0,23), max_size=10), bad=st.sets(st.integers(0,2), max_size=2),
        where=st.integers(0,7), acc=st.booleans())
-def test_a_broken_batch_is_left_out_whole(split, n, ignored, bad, where, acc):
+def test_a_broken_batch_is_skipped_whole(split, n, ignored, bad, where, acc):
     "Wherever in it the broken item is, and also out of accumulated gradients"
     ignored = {i for i in ignored if i%8!=where}
     data,more = batches(ignored=ignored, nan=[8*i+where for i in bad]),[lambda: GradientAccumulation(16)]*acc

@@ -85,7 +85,7 @@ def sound(tmp_path_factory):
 
 @settings(max_examples=40, deadline=None)
 @given(key=st.sampled_from(['train_iter', 'duration', 'n_epoch', 'identity', 'sessions', 'cbs', ('cbs','recorder'), ('cbs','recorder','history'), ('cbs','recorder','train'), ('cbs','recorder','lrs'), ('cbs','recorder','iters')]), value=odd)
-def test_what_is_made_up_is_refused_or_shown(sound, tmp_path_factory, key, value):
+def test_what_is_made_up_raises_or_is_shown(sound, tmp_path_factory, key, value):
     folder,state = tmp_path_factory.mktemp('odd'),{**sound}
     *within,last = [key] if isinstance(key, str) else key
     part = state

@@ -45,7 +45,7 @@ def test_a_short_replay_prints_no_line_of_progress(run, tmp_path, capsys):
     said = capsys.readouterr().out.splitlines()
     assert len(said)==1 and said[0].startswith('step 7 is 3 batches after')
 
-def test_nobody_writes(tmp_path):
+def test_no_process_writes(tmp_path):
     "Loggers, saved models and checkpoints of the Learner rest, also when it goes on to the end"
     class Mine(Callback):
         acts,n = 'nothing',0
@@ -58,7 +58,7 @@ def test_nobody_writes(tmp_path):
     learn.resume()
     assert files(tmp_path)==before and Mine.n==n
 
-def test_who_looks_on_is_heard(run, tmp_path):
+def test_observers_are_called(run, tmp_path):
     class Looks(Callback):
         acts,n = 'nothing',0
         def after_loss(self): Looks.n += 1
@@ -66,13 +66,13 @@ def test_who_looks_on_is_heard(run, tmp_path):
     assert Looks.n==3
 
 @pytest.mark.parametrize('how,words', [(dict(p=.1), 'model.2 is'), (dict(lr=.02), r'lr is \[0.02\]'), (dict(n=60), 'training items is 48 and was 80'), (dict(data=lambda x: x+1), 'training data is')])
-def test_another_learner_is_refused(how, words, run, tmp_path):
+def test_another_learner_raises(how, words, run, tmp_path):
     learn = made(tmp_path/'a', **how)
     before = [p.clone() for p in learn.model.parameters()]
     with pytest.raises(ValueError, match=words): learn.replay(tmp_path/'a', 6)
     assert all(map(torch.equal, before, learn.model.parameters()))
 
-def test_what_was_called_is_asked_for(tmp_path):
+def test_what_was_called_must_be_named(tmp_path):
     learn = made(tmp_path/'a'); learn.fit_one_cycle(2, .1)
     again = made(tmp_path/'a')
     with pytest.raises(ValueError, match='fit=partial'): again.replay(tmp_path/'a', 6)
@@ -109,7 +109,7 @@ def test_a_run_without_a_batch_has_no_step(tmp_path):
     assert run.finished and run.train_iter==0
     with pytest.raises(ValueError, match='has ended without a batch'): made(tmp_path/'a', Stops()).replay(tmp_path/'a', 0)
 
-def test_a_run_by_the_clock_is_refused(tmp_path):
+def test_a_run_by_the_clock_raises(tmp_path):
     made(tmp_path/'a').fit('0.2s')
     with pytest.raises(ValueError, match='depends on the clock'): made(tmp_path/'a').replay(tmp_path/'a', 1)
 
@@ -148,7 +148,7 @@ class Drawn(IterableDataset):
     def load_state_dict(self, state): self.at = state['at']
 
 @pytest.mark.parametrize('step', [0, 2, 5])
-def test_a_loader_that_draws_when_it_is_asked_for_its_position(step, tmp_path):
+def test_a_loader_that_draws_when_its_position_is_read(step, tmp_path):
     loader = pytest.importorskip('torchdata.stateful_dataloader').StatefulDataLoader
     make = lambda: made(tmp_path/'a', dls=DataLoaders(loader(Drawn(), 4), [(torch.ones(4, 4), torch.ones(4, 1))]))
     make().fit(2)
@@ -183,7 +183,7 @@ def test_a_branch_can_be_resumed_and_branched_from(run, tmp_path):
     made(tmp_path/'b', lr=.05).branch(tmp_path/'b', at, tmp_path/'c')
     assert Run(tmp_path/'c').losses==b.losses and Run(tmp_path/'c').parent==(str(b.folder), at)
 
-def test_a_run_that_was_stopped_goes_on_from_its_end(tmp_path):
+def test_a_run_that_was_stopped_continues_from_its_end(tmp_path):
     "As the message advises that names what is new; `branch` raised an error for the step that was in it"
     class Stops(Callback):
         def __init__(self, epoch): self.epoch = epoch
@@ -205,13 +205,13 @@ def test_a_branch_from_the_end_of_a_whole_run_must_be_longer(run, tmp_path):
     learn.branch(tmp_path/'a', 20, tmp_path/'c', fit=partial(learn.fit, 3))
     assert learn.train_iter==30 and Run(tmp_path/'c').losses==Run(tmp_path/'whole').losses
 
-def test_batches_are_left_out(run, tmp_path):
+def test_batches_are_skipped(run, tmp_path):
     learn = made(tmp_path/'a')
     learn.branch(tmp_path/'a', 8, tmp_path/'b', skip='3ba')
     assert learn.train_iter==20 and learn.train_steps==17 and len(Run(tmp_path/'b').losses)==17
     assert Run(tmp_path/'b').sessions[-1]['skip']=='3ba'
 
-def test_items_are_left_out(run, tmp_path):
+def test_items_are_skipped(run, tmp_path):
     seen = []
     class Seen(Callback):
         acts = 'nothing'
@@ -234,7 +234,7 @@ def n_boxes(pred, targets): return (pred-torch.tensor([float(len(t['boxes'])) fo
 
 @pytest.mark.parametrize('bs', (3, 4, 5))
 @pytest.mark.parametrize('n', (2, 3, 4))
-def test_items_of_lists_are_left_out(n, bs):
+def test_items_of_lists_are_skipped(n, bs):
     "Images of one size or of several, and dictionaries of boxes: three images of three channels are no tensors of a batch"
     dataset = [(torch.full((3, 4+i%2*(n>2), 4), float(i)), dict(boxes=torch.zeros(n-i%2, 4), name=f'image {i}')) for i in range(bs)]
     seen = []
@@ -251,7 +251,7 @@ def test_items_of_lists_are_left_out(n, bs):
     left = [i for i in range(bs) if i!=1]
     assert seen==[(left, [f'image {i}' for i in left])]
 
-def test_two_callbacks_leave_out_items_of_a_batch():
+def test_two_callbacks_skip_items_of_a_batch():
     left = []
     class Seen(Callback):
         acts = 'nothing'
@@ -263,7 +263,7 @@ def test_two_callbacks_leave_out_items_of_a_batch():
     with learn.no_bar(), learn.no_logging(): learn.fit(1)
     assert left==[0, 2, 4]
 
-def test_items_of_shards_are_left_out(tmp_path):
+def test_items_of_shards_are_skipped(tmp_path):
     "Those that one shard of a batch has; and of what one callback has left, a second one"
     sizes,gone = [],[]
     class Seen(Callback):
@@ -286,7 +286,7 @@ def test_a_branch_says_what_it_leaves_out(skip, words, run, tmp_path, capsys):
     assert capsys.readouterr().out.endswith('continuing from step 16 as a run of its own' + words)
     if skip==[3, 14]: assert 'SkipData(items={3, 14}' in Run(tmp_path/'b').settings['callback skip_data']
 
-def test_a_branch_of_a_branch_says_that_other_items_are_left_out(run, tmp_path, capsys):
+def test_a_branch_of_a_branch_says_that_other_items_are_skipped(run, tmp_path, capsys):
     made(tmp_path/'a').branch(tmp_path/'a', 8, tmp_path/'b', skip=[3])
     made(tmp_path/'b').branch(tmp_path/'b', 16, tmp_path/'c', skip=[14])
     assert 'items={14}' in (said := capsys.readouterr().out) and 'and was learnkit.recovery.replay.SkipData(items={3}' in said
@@ -301,7 +301,7 @@ def test_a_run_says_what_a_replay_costs(run):
     assert describe_time(run, 3)==''
 
 @pytest.mark.parametrize('how,words', [(dict(skip='2ep'), "'20ba'"), (dict(lr=.1, fit=print), 'pass `lr` or `fit`, not both'), (dict(to='a'), 'another folder')])
-def test_what_cannot_be_a_branch_is_refused(how, words, run, tmp_path):
+def test_what_cannot_be_a_branch_raises(how, words, run, tmp_path):
     to = how.pop('to', 'b')
     with pytest.raises(ValueError, match=words): made(tmp_path/'a').branch(tmp_path/'a', 8, tmp_path/to, **how)
     learn = made(tmp_path/'a').remove_cb(CheckpointCallback)
@@ -409,7 +409,7 @@ class Own(nn.Module):
         out = self.l(x)
         return dict(logits=out) if labels is None else dict(logits=out, loss=nn.functional.mse_loss(out, labels))
 
-def test_a_loss_of_the_model_itself_is_told_by_single_items(tmp_path):
+def test_a_loss_of_the_model_itself_is_measured_by_single_samples(tmp_path):
     def make():
         torch.manual_seed(0)
         x = torch.randn(200, 4)
@@ -424,7 +424,7 @@ def test_a_loss_of_the_model_itself_is_told_by_single_items(tmp_path):
     assert why.items[0]['item']==11 and 'each alone in the model' in repr(why) and len(why.show_batch(3))==3
     assert sum(r['loss'] for r in why.items)/8==pytest.approx(why.loss)
 
-def test_steps_are_counted_where_batches_were_left_out(run, tmp_path):
+def test_steps_are_counted_where_batches_were_skipped(run, tmp_path):
     "A batch that was left out has no loss, so those after it have other numbers among the losses than among the batches"
     make = lambda path: planted(path)
     make(tmp_path/'a2').fit(3)

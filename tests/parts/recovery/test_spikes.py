@@ -48,7 +48,7 @@ lists = st.lists(st.sampled_from([1., 1., 1., 1.5, 2., 2.5, 20., 90., 700.]), mi
 
 @quick
 @given(lists, st.sampled_from([2.3, 5.7, 16.]), st.integers(20, 30))
-def test_left_out(values, k, window):
+def test_skipped(values, k, window):
     "A batch that is left out makes no step; one that is only warned of does"
     want = spikes(values, k, window)
     learn = fitted(values, SkipNaN(at_most=None), SpikeDetection(k, window))
@@ -87,7 +87,7 @@ def test_weights_that_are_bad_go_back():
     assert 'is a spike' in learn.stop_reason and 'after rolling back 2 times' in learn.stop_reason
     assert learn.train_iter==28 and learn.model.w==-23
 
-def test_what_is_left_out_may_be_left_out_at_once():
+def test_what_is_skipped_may_be_skipped_at_once():
     "To the bit, with random numbers, and averages of a batch norm"
     torch.manual_seed(0)
     data = [(x, x.sum(1, keepdim=True)) for x in torch.randn(60, 8, 4)]

@@ -58,7 +58,7 @@ def test_files_are_found_as_in_a_folder(files, pattern):
 
 @pytest.mark.parametrize('file,words', [('sftp://host/run', 'does not write files atomically'), ('https://host/run', 'does not write files atomically'),
                                         (Path('s3://bucket/run'), "Pass the string 's3://bucket/run'"), ('nonsense://x', 'does not write files atomically')])
-def test_addresses_that_are_refused(file, words):
+def test_addresses_that_raise(file, words):
     with pytest.raises(ValueError, match=words): as_path(file)
     with pytest.raises(ValueError, match=words): CheckpointCallback(folder=file)
     with pytest.raises(ValueError, match=words): mk().save(file)
@@ -72,7 +72,7 @@ def test_a_package_that_is_missing_is_named():
 # checkpoints
 @pytest.mark.parametrize('kill', [1, 3, 5, 8])
 @pytest.mark.parametrize('background', [False, True])
-def test_a_killed_run_goes_on(store, kill, background):
+def test_a_killed_run_continues(store, kill, background):
     with pytest.raises(SystemError): go(f'{store}/a', dies(kill), background=background)
     again,whole = go(f'{store}/a', resume='auto', background=background),go(f'{store}/b', background=background)
     assert torch.equal(weights(again), weights(whole)) and again.train_iter==9
@@ -116,7 +116,7 @@ def test_a_mark_is_removed(store):
 another = [dict(), dict(resume='auto'), dict(resume='no such file.pth')]
 @pytest.mark.parametrize('local', [True, False])
 @pytest.mark.parametrize('how', another)
-def test_a_run_that_is_refused_changes_nothing(store, local, how, tmp_path):
+def test_a_run_that_raises_changes_nothing(store, local, how, tmp_path):
     "By mistake the same folder: without `resume`, as another run, or from a file that is not there"
     folder,errors = (tmp_path if local else store),[]
     def second(cb):
@@ -166,7 +166,7 @@ def failing(monkeypatch, when):
         return pipe(self, path, *args, **kw)
     monkeypatch.setattr(fs, 'pipe_file', send)
 
-def test_training_goes_on_without_a_connection(store, monkeypatch):
+def test_training_continues_without_a_connection(store, monkeypatch):
     now = []
     failing(monkeypatch, lambda: now and 3<=now[0].train_iter<5)
     with pytest.warns(UserWarning, match='could not be written: OSError: memory://.*Gone: no connection'):
@@ -223,7 +223,7 @@ def test_a_history(store):
 
 # what cannot be done there
 @pytest.mark.parametrize('make', [lambda s: CSVLogger(f'{s}/log.csv'), lambda s: JsonLogger(f'{s}/log.jsonl')])
-def test_a_log_is_refused(store, make):
+def test_a_log_raises(store, make):
     with pytest.raises(ValueError, match='grows row by row.*pass a local path'): make(store)
 
 def test_a_learner_is_somewhere_local(store, tmp_path, monkeypatch):

@@ -330,7 +330,7 @@ def _refused(rank, world):
     with pytest.raises(ValueError, match='wrapped in DistributedDataParallel'): learner(DDP(Net()), FullyShard(Block)).fit(1)
     with pytest.raises(ValueError, match='consists of'): learner(Net(), FullyShard(nn.LSTM)).fit(1)
 
-def test_refused(processes): processes(1, _refused)   # in a process of its own: one that has had a group should not fork
+def test_raises(processes): processes(1, _refused)   # in a process of its own: one that has had a group should not fork
 
 def test_without_a_group():
     "The same script in one process"
@@ -464,7 +464,7 @@ def _in_background(rank, world, path):
         assert same({f'{i}.{k}':whole(v) for i,s in state['opt']['state'].items() for k,v in s.items()}, opt)
 
 @pytest.mark.slow
-def test_written_while_training_goes_on(processes, tmp_path): processes(2, _in_background, tmp_path)
+def test_written_while_training_continues(processes, tmp_path): processes(2, _in_background, tmp_path)
 
 def _faults(rank, world, path):
     "A full disk in one process, at the parts or at the rest; damage that one process finds; weights that one process knows to be broken"

@@ -379,7 +379,7 @@ class Last(Callback):
     def __init__(self): self.seen = []
     def after_step(self): self.seen.append([p.grad.clone() for p in self.learn.model.parameters()])
 
-def test_gradients_are_there_for_who_hears_the_step():
+def test_gradients_exist_for_handlers_of_the_step():
     def run(*cbs):
         learn,last = learner(),Last()
         learn.fit(2, cbs=[last, *cbs])
@@ -436,13 +436,13 @@ class Wraps(Callback):
     def wrap(self, what, do): return (lambda: do()) if what=='batch' else do
 
 @pytest.mark.parametrize('cbs', [[Wraps], [partial(Callback, before_loss=lambda self: None)]])
-def test_listeners_make_it_eager_to_the_bit(cbs):
+def test_handlers_make_it_eager_bit_for_bit(cbs):
     a,b,cb = learner(),learner(),Quick()
     with pytest.warns(UserWarning, match='is not fused'): a.fit(2, cbs=[cb, *(f() for f in cbs)])
     b.fit(2, cbs=[f() for f in cbs])
     assert cb.n==0 and same(state(a), state(b))
 
-def test_who_hears_before_batch_later_is_heard():
+def test_a_later_handler_of_before_batch_is_called():
     late,seen = Callback(before_batch=lambda self: seen.append(self.learn.iter)),[]
     late.order = 2000
     learner().fit(1, cbs=[late, cb := Quick()])
@@ -880,7 +880,7 @@ def test_weights_frozen_in_the_middle():
     assert close(state(a), state(b)) and cb.n==7
 
 @pytest.mark.parametrize('opt_func', [*slow(SGD), Adam])
-def test_resumed_run_is_the_same_to_the_bit(tmp_path, opt_func):
+def test_resumed_run_is_the_same_bit_for_bit(tmp_path, opt_func):
     def run(path, epochs=3, resume=None, die=None):
         torch.manual_seed(5)
         learn = learner(data(last=5), rich(), opt_func, lr=.01, path=path)
@@ -904,7 +904,7 @@ def test_nothing_is_left_behind():
         assert all(p.grad is None for p in learn.model.parameters())
     deepcopy(cb)
 
-def test_what_is_untested_is_asked_for(monkeypatch):
+def test_untested_code_is_listed(monkeypatch):
     "Elsewhere than on the CPU, the options of inductor say that one wants to try"
     (learn := learner()).create_opt()
     monkeypatch.setattr(Learner, 'device', torch.device('cuda'))
@@ -966,7 +966,7 @@ def test_without_compiler():
     with config.patch({'cpp.cxx':('no-such-compiler',)}), pytest.warns(UserWarning, match='could not be compiled') as w: b = run(cb)
     assert cb.n==0 and same(state(a), state(b)) and len([o for o in w if 'this fit' in str(o.message)])==1
 
-def test_mistakes_are_told_as_ever():
+def test_mistakes_are_reported_as_before():
     batches = data(3) + [(torch.randn(16, 5), torch.zeros(16).long())]
     with pytest.raises(RuntimeError, match='shapes') as e: learner(batches).fit(1, cbs=Quick())
     assert any('The model was called with' in n for n in e.value.__notes__)
@@ -1082,7 +1082,7 @@ def test_why_what_logs_is_not_fused():
         with learn.no_bar(), learn.no_logging(), pytest.warns(UserWarning, match=f'this fit is not fused: .*{why}'): learn.fit(1)
         assert None not in [learn.recorder.history[0][k] for k in names]
 
-def test_why_the_compiler_failed_is_said():
+def test_why_the_compiler_failed_is_reported():
     "Only the first line of its message was: of a `print` in the model `Failed to trace builtin operator`, of a backend or g++ nothing at all"
     from torch._dynamo.exc import BackendCompilerFailed
     from torch._inductor.exc import CppCompileError
@@ -1097,5 +1097,5 @@ def test_why_the_compiler_failed_is_said():
     failed = CppCompileError(['g++', '-o', 'x.so'], "x.cpp: In function\nx.cpp:3:1: error: 'y' was not declared\nx.cpp:9:1: error: another")
     assert describe_compile_error(failed)=="CppCompileError: C++ compile error: 'y' was not declared"
 
-def test_where_the_compiler_failed_is_said():
+def test_where_the_compiler_failed_is_reported():
     with pytest.warns(UserWarning, match=r'could not be compiled \(.* in .*test_fused.py, line \d+\)'): learner(model=Branches()).fit(1, cbs=Quick())

@@ -66,7 +66,7 @@ def test_without_handlers_a_batch_is_whole():
     ('_do_step',      "self('after_step')",  dict(after='before_step', depth=4), 'is fused up to the gradients'),
     ('_do_one_batch', 'run.pred = ',         dict(after='before_pred', depth=4), 'is not fused'),
     ('_do_grad_opt',  "self('after_backward')", dict(after='before_backward', depth=4), 'is not fused')])
-def test_an_event_that_is_added_to_a_batch_is_heard(monkeypatch, step, before, kw, said):
+def test_an_event_that_is_added_to_a_batch_is_handled(monkeypatch, step, before, kw, said):
     "Wherever the table has it, and in each batch: those that would be fused, too"
     with_event(monkeypatch, step, before, 'at_new_event', **kw)
     heard,plain = [],[]
@@ -78,7 +78,7 @@ def test_an_event_that_is_added_to_a_batch_is_heard(monkeypatch, step, before, k
     assert heard==plain==[0, 1, 2, 3] and cb.part==('gradients' if 'gradients' in said else None)
     assert all(torch.allclose(a, b) for a,b in zip(learn.model.parameters(), other.model.parameters()))
 
-def test_an_event_around_a_batch_is_heard(monkeypatch):
+def test_an_event_around_a_batch_is_handled(monkeypatch):
     "As `before_transfer`, of the newcomer: the loop fires it before the batch is ready, fused or not"
     with_event(monkeypatch, '_do_fetched', 'self._split', 'before_transfer', after='after_fetch', depth=3)
     heard,cb = [],StandIn()

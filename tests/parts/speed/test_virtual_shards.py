@@ -334,7 +334,7 @@ def _leg(rank, world, path, stop, n=4, ds=None):
     return {0: result(learn)}
 
 @pytest.mark.parametrize('worlds,ds', [((2,1), None), *slow(*[(w, Noisy) for w in ((1,2), (2,1,2), (4,2,1,4))])])
-def test_goes_on_in_another_number_of_processes(processes, tmp_path, worlds, ds):
+def test_continues_in_another_number_of_processes(processes, tmp_path, worlds, ds):
     stops = [3, 4, 6, 8, 9][:len(worlds)-1]   # in an epoch of 4, or 3, batches and at its end
     whole = _leg(0, 1, tmp_path/'whole', None, 4, ds)
     for world,stop in zip(worlds, [*stops, None]): last = processes(world, _leg, tmp_path/'legs', stop, 4, ds) if world>1 else _leg(0, 1, tmp_path/'legs', stop, 4, ds)
@@ -391,7 +391,7 @@ def raises(e):
           ('remove `DistributedTrainer`', dict(cbs=[DistributedTrainer()])), ('count batches', dict(cbs=[CheckpointCallback('100sp')])), ('count batches', dict(fit='100sp')), ('some shards of each batch', dict(cbs=[Recorder(train_metrics=True)])),
           ('SyncBatchNorm', dict(model=nn.SyncBatchNorm.convert_sync_batchnorm(CNN()))), ('complex', dict(model=nn.Sequential(CNN(), nn.Linear(3, 3, dtype=torch.complex64)))), ('sparse=False', dict(model=Sparse(), opt_func=torch.optim.SGD)),
           ('CancelTrain was raised for one of 4 shards', dict(cbs=[raises(CancelTrain)], error=RuntimeError)), ('CancelFit was raised', dict(cbs=[raises(CancelFit)], error=RuntimeError)))])
-def test_what_cannot_be_the_same_is_refused(match, kw):
+def test_what_cannot_be_the_same_raises(match, kw):
     refused(match, **kw)
 
 def test_arguments():
@@ -423,7 +423,7 @@ def test_one_shard_is_a_plain_fit():
     same(a, b)
 
 @pytest.mark.slow
-def test_threads_are_said(tmp_path):
+def test_threads_are_reported(tmp_path):
     "Sums over several threads are other sums"
     fitted(2, CheckpointCallback('2ba'), PowerCut(-1), path=tmp_path)
     torch.set_num_threads(2)

@@ -34,7 +34,7 @@ def test_doc_by_name():
     with pytest.raises(ValueError, match='did you mean `fit_one_cycle`'): lk.doc('Learner.fit_one_cycles')
 
 @pytest.mark.parametrize('name', ('m.pkl','m.pt','m.ckpt'))
-def test_a_file_is_where_it_was_said(tmp_path, name):
+def test_a_file_is_at_the_printed_path(tmp_path, name):
     learn = learner(path=tmp_path)
     assert learn.export(tmp_path/name)==tmp_path/name and (tmp_path/name).is_file()
     assert torch.equal(lk.load_learner(tmp_path/name, nn.Linear(4,1)).model.weight, learn.model.weight)

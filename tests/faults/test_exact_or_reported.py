@@ -13,7 +13,7 @@ CASES = [(kind, workers) for kind,make in KINDS.items() for workers in WORKERS i
 
 @pytest.mark.parametrize('kind,workers', CASES)
 @few(1)
-def test_exact_or_said(kind, workers, tmp_path):
+def test_exact_or_reported(kind, workers, tmp_path):
     "Killed in the first epoch, at its end, and at the end of the second one"
     if kind.startswith('torchdata'): pytest.importorskip('torchdata.stateful_dataloader')
     results = [outcome(KINDS[kind], WORKERS[workers], tmp_path/f'{k}', k) for k in (3, 6, 12, 15)]

@@ -189,7 +189,7 @@ class NewTransform(Callback):
     def before_epoch(self): self.learn.dls.train.dataset.transform = lambda row: [*row, 7.]
 
 @pytest.mark.parametrize('persistent', [False, True])
-def test_what_cannot_reach_them_is_said_once(persistent):
+def test_what_cannot_reach_them_is_reported_once(persistent):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter('always')
         train(make_loader(Map, persistent=persistent), NewTransform())

@@ -47,7 +47,7 @@ def test_a_generator_function_as_data():
     with pytest.raises(RuntimeError, match='after batch 2 is lost'): on(Data()).fit(1)
 
 @pytest.mark.parametrize('workers', [0, 1])
-def test_an_iterator_that_goes_on_does(workers):
+def test_an_iterator_that_can_continue_does(workers):
     learn = on(DataLoader(Going(9), 1, num_workers=workers))
     seen = []
     learn.fit(1, cbs=at('after_pred', lambda cb: seen.append(int(cb.learn.xb[0][0,0]))))
@@ -114,7 +114,7 @@ def test_validation_data_without_a_length_is_not_touched():
     assert read==['trained', 1, 1]
 
 @pytest.mark.parametrize('do', [lambda l: l.fit(1), lambda l: l.validate(), lambda l: l.get_preds()])
-def test_weights_without_values_are_refused(do):
+def test_weights_without_values_raise(do):
     "A model on the meta device trained for a whole epoch"
     with pytest.raises(ValueError, match="on the device 'meta'"): do(learner(model=nn.Linear(4, 1, device='meta')))
 
@@ -129,7 +129,7 @@ def test_a_stop_before_the_first_batch_trains_none(ev, n):
 
 # callbacks that nothing would call
 
-def test_a_handler_that_yields_is_refused():
+def test_a_handler_that_yields_raises():
     "It never ran: a call of it only makes a generator"
     with pytest.raises(TypeError, match='contains `yield`'):
         class Gives(Callback):
@@ -142,14 +142,14 @@ def test_a_handler_that_yields_is_refused():
 @pytest.mark.parametrize('name,ours', [('on_epoch_end','after_epoch'), ('on_train_begin','before_fit'), ('on_train_batch_end','after_batch'), ('on_validation_epoch_start','before_validate'),
                                        ('on_batch_begin','before_batch'), ('begin_fit','before_fit'), ('begin_validate','before_validate'), ('on_before_optimizer_step','before_step'),
                                        ('on_before_zero_grad','before_zero_grad'), ('on_after_backward','after_backward')])
-def test_names_of_other_libraries_are_refused(name, ours):
+def test_names_of_other_libraries_raise(name, ours):
     "A method `on_epoch_end` was never called"
     with pytest.raises(TypeError, match=f'is never called here, as `{name}` is an event of .*write `{ours}`'): type('Other', (Callback,), {name:lambda self: None})
 
-def test_a_method_that_is_no_event_anywhere_is_left_alone(): type('Own', (Callback,), dict(on_better=lambda self: None, on_the_end=lambda self: None))
+def test_a_method_that_is_no_event_anywhere_stays_unchanged(): type('Own', (Callback,), dict(on_better=lambda self: None, on_the_end=lambda self: None))
 
 @pytest.mark.parametrize('modes', ['train', ('fit','train'), ['training']])
-def test_modes_that_do_not_exist_are_refused(modes):
+def test_modes_that_do_not_exist_raise(modes):
     with pytest.raises(ValueError, match='modes are'): type('Never', (Callback,), dict(modes=modes))
     with pytest.raises(ValueError, match='modes are'): Callback().modes = modes
 
