@@ -311,17 +311,17 @@ class Agreement(Callback):
         learn = self.learn
         if self.group is None or isinstance(learn.exc, ProcessFailed): return
         if is_caused_by_others(learn.exc):
-            failed = ProcessFailed(self.watch.blame())
+            failed = ProcessFailed(self.watch.describe_cause())
             failed.__cause__,learn.exc = learn.exc,failed
             return
-        self.watch.fail(learn.exc, learn._position)
+        self.watch.report_failure(learn.exc, learn._position)
         try: self._agree_at('after_exception', _failed, timeout=min(5, self.limit))
         except ProcessFailed as e: add_note(learn.exc, f'The other processes could not be notified: {e}')
 
     # how they agree
 
     def _agree_at(self,
-        at:str,                   # the synchronization point: an event, or 'ask' for any other place
+        point:str,                # the synchronization point: an event, or 'ask' for any other place
         cancel:int=0,             # the number of the scope that this process cancels, 0: none; `_failed`: it has failed
         compare:bool=False,       # compare weights and hyperparameters too?
         timeout:float|None=None,  # seconds to wait; None: `limit`
@@ -331,20 +331,20 @@ class Agreement(Callback):
         self.agreed = 0
         things = values_to_compare(self.learn) if compare and self.compare else {}
         if cancel==_failed: fields['failed'] = rank_distrib()+1
-        mine = Status(_numbers[at], cancel, self._publish_stop(), digest=digest(things) if things else 0, **fields)
+        mine = Status(_numbers[point], cancel, self._publish_stop(), digest=digest(things) if things else 0, **fields)
         message = self.group.begin(pack_status(mine))
         try: self.watch.wait(message, timeout or self.limit)
         except RuntimeError as e:
             others_know = cancel==_failed and isinstance(e, Mismatch)   # they learned it while exchanging objects
             if others_know: return mine,mine
-            here = f'process {rank_distrib()} waited at `{at}`{self.learn._position}'
-            raise ProcessFailed(f'{here}, and {self.watch.blame()}') from e
+            here = f'process {rank_distrib()} waited at `{point}`{self.learn._position}'
+            raise ProcessFailed(f'{here}, and {self.watch.describe_cause()}') from e
         most,least = unpack_statuses(message.tolist())
         if most.cancel>cancel:
-            self._cancel_as_another(at, most)
+            self._cancel_as_another(point, most)
             # the other process unwinds to this point: wait for it
-            return self._agree_at(at, compare=compare, **fields)
-        if not most.cancel: self._check(at, most, least, things)
+            return self._agree_at(point, compare=compare, **fields)
+        if not most.cancel: self._check(point, most, least, things)
         if compare: self.compared_at = self.learn.train_iter
         if most.stops: self._stop()
         return most,least
@@ -355,21 +355,22 @@ class Agreement(Callback):
         if reason: self.watch.store.set('stop', reason)
         return bool(reason)
 
-    def _cancel_as_another(self, at, most):
+    def _cancel_as_another(self, point, most):
         "Raise the Cancel that another process raised, unless its scope has ended here; ProcessFailed if one failed"
-        if most.cancel==_failed: raise ProcessFailed(self.watch.failures() or f'process {most.failed-1} failed')
+        if most.cancel==_failed:
+            raise ProcessFailed(self.watch.describe_failures() or f'process {most.failed-1} failed')
         cancel = _cancels[most.cancel-1]
-        if at==f'after_cancel_{cancel.scope}': return
+        if point==f'after_cancel_{cancel.scope}': return
         self.agreed = most.cancel
-        raise cancel(f'another process raised {cancel.__name__} before `{at}`')
+        raise cancel(f'another process raised {cancel.__name__} before `{point}`')
 
-    def _check(self, at, most, least, things):
+    def _check(self, point, most, least, things):
         "Raise ProcessFailed if the processes are at different points, or have different weights or hyperparameters"
         position = self.learn._position
         if most.point!=least.point: raise ProcessFailed(
-            f'the processes are at different points: {self.watch.everywhere(f"`{at}`{position}")}. '
+            f'the processes are at different points: {self.watch.describe_positions(f"`{point}`{position}")}. '
             'Call functions such as `validate` and `get_preds` in every process.')
-        if at=='after_epoch': position = f', at the end of epoch {self.learn.epoch}'
+        if point=='after_epoch': position = f', at the end of epoch {self.learn.epoch}'
         if most.digest!=least.digest: raise ProcessFailed(
             f'the processes have diverged{position}: {find_difference(things)}. '
             'Change weights and hyperparameters identically in all processes. If they are meant to differ for a while, '
@@ -445,9 +446,9 @@ class PhaseEnds(Callback):
         self._agree_at('after_validate')
         self.learn.agreement.interval.expire()   # a callback that handles this event later may stop the fit
 
-    def _agree_if_needed(self, at):
-        if self.learn.agreement.decides_outside: self._agree_at(at)   # else nothing was decided since
+    def _agree_if_needed(self, point):
+        if self.learn.agreement.decides_outside: self._agree_at(point)   # else nothing was decided since
 
-    def _agree_at(self, at):
-        self.learn.agreement._agree_at(at)
+    def _agree_at(self, point):
+        self.learn.agreement._agree_at(point)
         self.learn.agreement.relay.show()

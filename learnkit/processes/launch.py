@@ -65,7 +65,7 @@ from ..data.process import shared_store
 from ..loop.check import check_args
 from ..loop.run import write_out
 from .watch import at_exit, get_watch
-from .words import SharedList, pauses
+from .words import SharedList, yield_pauses
 
 # %% ../../nbs/processes/05b_launch.ipynb #68773ece
 class Launch(NamedTuple):
@@ -195,7 +195,7 @@ _advice = 'Create a Learner, or call `join_group()`, in each process that the la
 def _wait_for(find_late, launch, timeout):
     "Wait until `find_late` returns no process; warn once about late ones; raise RuntimeError after `timeout` seconds"
     start,has_warned = monotonic(),False
-    for pause in pauses(launch.world):
+    for pause in yield_pauses(launch.world):
         late = find_late()
         if not late: return
         waited = monotonic()-start
@@ -361,7 +361,7 @@ from typing import NamedTuple
 from ..data.process import num_distrib, rank_distrib
 from ..loop.dispatcher import outside
 from .watch import get_watch
-from .words import count_reader, messages, describe_lost_store, pauses
+from .words import count_reader, read_texts, describe_lost_store, yield_pauses
 
 # %% ../../nbs/processes/05c_meeting.ipynb #49bd8b28
 class _Thread(local):
@@ -450,7 +450,7 @@ class _Meeting:
     def __init__(self, n, watch, what, advice):
         store = shared_store()
         self.n,self.watch,self.what,self.advice = n,watch,what,advice
-        self.pauses = pauses(num_distrib())
+        self.pauses = yield_pauses(num_distrib())
         self.limit = store.timeout.total_seconds()
         self.arrivals = dist.PrefixStore('learnkit/meeting', store)   # the last operation that each process has reached
         self.store = dist.PrefixStore(f'learnkit/meeting/{n}', store)
@@ -492,7 +492,7 @@ class _Meeting:
     def _purposes(self):
         "Return the purposes of the processes that have arrived, by rank"
         purposes = {}
-        for rank,text in messages(self.arrivals).items():
+        for rank,text in read_texts(self.arrivals).items():
             n,what = json.loads(text)
             if n==self.n: purposes[rank] = what
         return purposes
@@ -503,9 +503,9 @@ class _Meeting:
         difference = _describe_difference(purposes)
         if difference: return self.decide(difference)
         others = self.watch.others
-        others.listen()
+        others.read_reports()
         late = {*range(num_distrib())} - {*purposes}
-        lost = late & others.ended()
+        lost = late & others.find_ended()
         if lost or waited>self.limit: self._give_up(others.describe(lost or late))
         elif waited>self.limit/60: self._warn(others.describe(late))
 

@@ -93,8 +93,8 @@ def _is_users(frame):
 # %% ../../nbs/processes/02_watch.ipynb #1a30707b
 class Verdict(NamedTuple):
     "The processes that keep a fit from continuing"
-    causes:list # pairs: the rank of a process, and where it is, in words
-    more:int=0  # how many further processes may be the cause
+    causes:list  # pairs: the rank of a process, and where it is, in words
+    n_more:int=0 # how many other processes may be the cause
 
 # %% ../../nbs/processes/02_watch.ipynb #1a30707c
 class Judge:
@@ -109,32 +109,32 @@ class Judge:
         "Find out, once for all processes, why the fit failed; return the verdict, or None if a process failed"
         is_first = self.watch.store.add('judges', 1)==1
         if not is_first: self._wait_for_verdict()
-        decided = self.first_reason()
+        decided = self.find_first_reason()
         if decided is None:
             found = self._find_causes()
             self.notices.read()
-            if self.failed_notices(): return None
-            decided = Notice(self.watch.rank, self.watch.n, 'verdict', found)
+            if self.list_failures(): return None
+            decided = Notice(self.watch.rank, self.watch.n_fits, 'verdict', found)
             self.notices.add(decided)
         return Verdict(*decided.text) if decided.kind=='verdict' else None
 
-    def first_reason(self) -> Notice|None:
+    def find_first_reason(self) -> Notice|None:
         "Read the notices; return the first one that says why this fit cannot continue, or None if there is none"
         return next((o for o in self.notices.read() if self._decides(o)), None)
     def _decides(self, notice):
-        if notice.fit!=self.watch.n: return False
+        if notice.fit!=self.watch.n_fits: return False
         return notice.kind=='verdict' or notice.rank!=self.watch.rank
-    def failed_notices(self) -> list[Notice]:
+    def list_failures(self) -> list[Notice]:
         "Return those of the notices read so far in which other processes report a failure in this fit"
-        return [o for o in self.notices.so_far() if o.kind=='failed' and self._decides(o)]
+        return [o for o in self.notices.list_read() if o.kind=='failed' and self._decides(o)]
 
     def _wait_for_verdict(self):
         "Wait until another process has written its verdict, or until it takes too long"
         end = monotonic()+self.others.silence+4*self.watch.interval
-        while self.first_reason() is None and monotonic()<end: sleep(self.watch.interval/4)
+        while self.find_first_reason() is None and monotonic()<end: sleep(self.watch.interval/4)
 
     def _find_causes(self):
-        self.others.listen(self.everyone_else)
+        self.others.read_reports(self.everyone_else)
         at_first = self._make_verdict(self._find_elsewhere())   # in case a late process arrives meanwhile
         silent = self._listen_again()
         ended = {*filter(self.others.has_ended, self.everyone_else)}
@@ -145,7 +145,7 @@ class Judge:
         "Return the processes not waiting for this one's message; in a collective, those not waiting at all, else all"
         mine = self.watch.message
         def waits_too(rank):
-            report = self.others.last(rank)
+            report = self.others.last_report(rank)
             if report is None: return False
             return report.waits if mine is None else report.message==mine
         elsewhere = {rank for rank in self.everyone_else if not waits_too(rank)}
@@ -153,20 +153,20 @@ class Judge:
 
     def _listen_again(self):
         "Wait for new reports of all processes; return the processes that have sent none in that time"
-        before = {rank:self.others.last(rank) for rank in self.everyone_else}
+        before = {rank:self.others.last_report(rank) for rank in self.everyone_else}
         silent,end = self.everyone_else,monotonic()+self.others.silence+self.watch.interval
         while monotonic()<end:
             if all(map(self.others.has_ended, silent)): break
-            if self.failed_notices(): break
+            if self.list_failures(): break
             sleep(self.watch.interval/4)
             self.notices.read()
-            self.others.listen(silent)
-            silent = {rank for rank in silent if self.others.last(rank)==before[rank]}
+            self.others.read_reports(silent)
+            silent = {rank for rank in silent if self.others.last_report(rank)==before[rank]}
         return silent
 
     def _make_verdict(self, ranks):
-        ranks,shown = self.others.order(ranks),self.others.shown
-        return Verdict([(rank,self.others.describe_one(rank)) for rank in ranks[:shown]], len(ranks[shown:]))
+        ranks,n = self.others.order(ranks),self.others.max_named
+        return Verdict([(rank,self.others.describe_one(rank)) for rank in ranks[:n]], len(ranks[n:]))
 
 # %% ../../nbs/processes/02_watch.ipynb #11a1751f
 # in these modules a process waits for others
@@ -178,57 +178,57 @@ class Watch(Thread):
     "A thread that publishes where this process is, until the process leaves its group"
     interval = 1.              # seconds between two reports
     limit = 600.               # seconds to wait for a message of another process
-    n,store = 0,None           # the number of fits begun so far; the store of the current fit
-    message:Any = None         # [fit, number] of the message that this process waits for; None: it waits for none
-    number = 0                 # the number of messages so far in this fit
-    here,waits = '',False      # where this process is, in words; may it wait for others there?
-    since,beats = 0.,0         # when it arrived there (`monotonic` time); how many reports it has sent
+    n_fits,store = 0,None      # the number of fits begun so far; the store of the current fit
+    message:Any = None         # [fit, index] of the message that this process waits for; None: it waits for none
+    n_messages = 0             # the number of messages so far in this fit
+    location,waits = '',False  # where this process is, in words; may it wait for others there?
+    arrival_time,n_sent = 0.,0 # when it arrived there (`monotonic` time); how many reports it has sent
     is_asking = False          # is it looking for the cause of a failure? Then it reports the place where it waited
-    answered = 0.              # when the store last replied (`monotonic` time)
+    last_reply = 0.            # when the store last replied (`monotonic` time)
     is_cut_off = False         # has the process that hosts the store ended?
     has_failed = False         # has a fit failed, here or in another process?
     def __init__(self):
         super().__init__(daemon=True, name='learnkit-watch')
-        self.thread,self.over = get_ident(),Event()
-        self.group,self.rank,self.life = dist.group.WORLD,rank_distrib(),read_own_identity()
+        self.thread,self.stop_event = get_ident(),Event()
+        self.group,self.rank,self.identity = dist.group.WORLD,rank_distrib(),read_own_identity()
         self.everyone_else = {*range(num_distrib())} - {self.rank}
         self.shared_store = shared_store()   # in the process that hosts the store, this reference keeps it open
-        self.words = dist.PrefixStore('learnkit/at', shared_store().clone())   # cloned: a wait blocks its store
-        self.notices = Notices(dist.PrefixStore('notices', self.words))
-        self.others = OtherProcesses(self.words, self.life)
-        self.answered = monotonic()
+        self.report_store = dist.PrefixStore('learnkit/at', shared_store().clone())   # cloned: a wait blocks its store
+        self.notices = Notices(dist.PrefixStore('notices', self.report_store))
+        self.others = OtherProcesses(self.report_store, self.identity)
+        self.last_reply = monotonic()
 
     def begin_fit(self,
         limit:float # seconds to wait for other processes
     ) -> None:
         "Watch the calling thread from now on, and open the store of the fit that begins"
-        Watch.n += 1
-        self.limit,self.message,self.number = limit,None,0
-        self.thread,self.store = get_ident(),dist.PrefixStore(f'learnkit/{Watch.n}', shared_store())
+        Watch.n_fits += 1
+        self.limit,self.message,self.n_messages = limit,None,0
+        self.thread,self.store = get_ident(),dist.PrefixStore(f'learnkit/{Watch.n_fits}', shared_store())
 
     # the reports
 
     def run(self) -> None:
         "At each interval, publish where this process is, until the process ends or leaves the group"
         while dist.group.WORLD is self.group:
-            self.beat()
+            self.send_report()
             if self.is_cut_off: return
-            if self.over.wait(self.interval): break
-        self._publish_last('has ended' if self.over.is_set() else 'has left the group')
+            if self.stop_event.wait(self.interval): break
+        self._publish_last('has ended' if self.stop_event.is_set() else 'has left the group')
 
-    def beat(self) -> None:
+    def send_report(self) -> None:
         "Publish where this process is, and read the notices of the other processes"
         if not self.is_asking: self._update_location()
-        self.beats += 1
+        self.n_sent += 1
         try:
-            n_read,seconds = len(self.notices.read()),monotonic()-self.since
-            self._publish(Report(self.beats, self.here, seconds, self.waits, self.message, self.life, n_read))
-            self.answered = monotonic()
+            n_read,seconds = len(self.notices.read()),monotonic()-self.arrival_time
+            self._publish(Report(self.n_sent, self.location, seconds, self.waits, self.message, self.identity, n_read))
+            self.last_reply = monotonic()
         except RuntimeError: self.is_cut_off = True   # the thread that waits for the store reports this
 
     def _update_location(self):
-        here,self.waits = self._inspect()
-        if here!=self.here: self.here,self.since = here,monotonic()
+        location,self.waits = self._inspect()
+        if location!=self.location: self.location,self.arrival_time = location,monotonic()
 
     def _inspect(self):
         "Return where the thread is, and whether it waits for others; keep no reference to its frames"
@@ -236,26 +236,26 @@ class Watch(Thread):
         waits = any(get_module_name(f).startswith(_wait_modules) for f in frames)
         return describe_location(frames),waits
 
-    def _publish(self, report): self.words.set(str(self.rank), json.dumps(report))
+    def _publish(self, report): self.report_store.set(str(self.rank), json.dumps(report))
     def _publish_last(self, how):
-        text = f'{how}: it was last {self.here}'
+        text = f'{how}: it was last {self.location}'
         try:
             self._publish(Report(None, text, 0., False))
             self.notices.add(Notice(self.rank, None, 'ended', text))
         except RuntimeError: pass   # the store has ended, so no process could read this
 
-    def fail(self,
+    def report_failure(self,
         e:BaseException, # the exception
         where:str        # the position of the run, such as ', epoch 0, batch 3'
     ) -> None:
         "Report this process's exception to the other processes"
         self.has_failed = True
-        self.notices.add(Notice(self.rank, Watch.n, 'failed', f'{type(e).__name__}: {text_of(e)}{where}'))
+        self.notices.add(Notice(self.rank, Watch.n_fits, 'failed', f'{type(e).__name__}: {text_of(e)}{where}'))
 
     def end(self) -> None:
         "Announce this process's end and stop; after a failure, the store's host first lets the others read all notices"
         if self.has_failed and hosts_store(self.rank): self._let_others_read()
-        self.over.set()
+        self.stop_event.set()
         self.join(self.others.silence)   # not forever: the process that hosts the store may be frozen
 
     def _let_others_read(self):
@@ -264,7 +264,7 @@ class Watch(Thread):
         try:
             n = len(self.notices.read())
             while True:
-                self.others.listen(late)
+                self.others.read_reports(late)
                 late = {rank for rank in late if not self._knows(rank, n)}
                 if not late or monotonic()>end: return
                 sleep(self.interval/10)
@@ -272,7 +272,7 @@ class Watch(Thread):
 
     def _knows(self, rank, n):
         "Return whether a process has read `n` notices, or will not read any: it has ended, or never sent a report"
-        report = self.others.last(rank)
+        report = self.others.last_report(rank)
         return report is None or self.others.has_ended(rank) or report.n_read>=n
 
     def let_others_end(self) -> None:
@@ -280,7 +280,7 @@ class Watch(Thread):
         if self.has_failed or not hosts_store(self.rank): return
         end,late = monotonic()+self.others.silence,self.everyone_else
         while late and monotonic()<end:
-            self.others.listen(late)
+            self.others.read_reports(late)
             late = {rank for rank in late if not self.others.has_ended(rank)}
             sleep(self.interval/50)
 
@@ -291,8 +291,8 @@ class Watch(Thread):
         timeout:float # seconds to wait
     ) -> None:
         "Wait until `work` is complete; raise RuntimeError after `timeout`, or if a process will certainly not arrive"
-        self.number += 1
-        self.message = [Watch.n, self.number]
+        self.n_messages += 1
+        self.message = [Watch.n_fits, self.n_messages]
         self._wait_until(monotonic()+timeout, work)
         self.message = None   # kept after an error, so that the others do not blame this process
 
@@ -305,15 +305,15 @@ class Watch(Thread):
                 if work.is_completed(): return work.wait()
                 if is_lost or monotonic()>=end: raise
                 # then wait once more: what was sent before may still arrive
-                is_lost = any(map(self._ends_this, self.notices.so_far()))
+                is_lost = any(map(self._ends_this, self.notices.list_read()))
 
     def _ends_this(self, notice):
         "Return whether `notice` says that another process sends no more messages of this fit"
-        return notice.rank!=self.rank and notice.fit in (None, Watch.n)
+        return notice.rank!=self.rank and notice.fit in (None, Watch.n_fits)
 
     # descriptions of the other processes
 
-    def blame(self) -> str:
+    def describe_cause(self) -> str:
         "Return in words why a message or collective failed: which processes did not arrive, and where they are"
         self.has_failed = self.is_asking = True
         try:
@@ -321,19 +321,19 @@ class Watch(Thread):
             verdict = Judge(self).find_verdict()
         except RuntimeError: return self._read_before() or describe_lost_store()
         finally: self.is_asking = False
-        return self.failures() if verdict is None else self._describe_verdict(verdict)
+        return self.describe_failures() if verdict is None else self._describe_verdict(verdict)
 
     def _read_before(self):
         "Return why this fit ended, in words, from the notices read before the store ended; empty if none says why"
-        first = next(filter(self._ends_this, self.notices.so_far()), None)
+        first = next(filter(self._ends_this, self.notices.list_read()), None)
         if first is None: return ''
         if first.kind=='verdict': return self._describe_verdict(Verdict(*first.text))
-        return self.failures() if first.kind=='failed' else f'process {first.rank} {first.text}'
+        return self.describe_failures() if first.kind=='failed' else f'process {first.rank} {first.text}'
 
     def _store_answers(self):
         "Return whether the store replies to the watching thread: the calling thread could block on a frozen host"
-        before,end = self.answered,monotonic()+self.others.silence
-        while self.answered==before:
+        before,end = self.last_reply,monotonic()+self.others.silence
+        while self.last_reply==before:
             if self.is_cut_off: return True   # the store replies with an error
             if monotonic()>end: return False
             sleep(self.interval/4)
@@ -342,28 +342,28 @@ class Watch(Thread):
     def _describe_verdict(self, verdict):
         if not verdict.causes: return 'all processes wait for the same message, which was lost'
         described = '; '.join(text for _,text in verdict.causes)
-        if verdict.more: described += f'; and {verdict.more:,} more'
+        if verdict.n_more: described += f'; and {verdict.n_more:,} more'
         if self.rank not in {rank for rank,_ in verdict.causes}: return described
         return f'the others no longer wait for process {self.rank}: {described}'
 
-    def failures(self) -> str:
+    def describe_failures(self) -> str:
         "Return in words which other processes have failed, and their errors, or '' if none has reported a failure"
         self.has_failed = True
         try: self.notices.read()
         except RuntimeError: pass   # the store has ended; use what was read before
-        failed = sorted(Judge(self).failed_notices())
+        failed = sorted(Judge(self).list_failures())
         return '; '.join(f'process {notice.rank} failed: {notice.text}' for notice in failed)
 
-    def everywhere(self,
-        at:str # where this process is, in words: '`after_batch`, epoch 0, batch 3'
+    def describe_positions(self,
+        position:str # where this process is, in words: '`after_batch`, epoch 0, batch 3'
     ) -> str:
         "Return where each process is, in words; all processes must call it"
         n = num_distrib()
         try:
-            self.store.set(f'point/{self.rank}', at)
+            self.store.set(f'point/{self.rank}', position)
             points = [self.store.get(f'point/{rank}').decode() for rank in range(n)]
             count_reader(dist.PrefixStore('point', self.store), self.rank, n, self.others.silence)
-        except RuntimeError: return f'process {self.rank} is at {at}, and {describe_lost_store()}'
+        except RuntimeError: return f'process {self.rank} is at {position}, and {describe_lost_store()}'
         return ', '.join(f'process {rank} is at {point}' for rank,point in enumerate(points))
 
 # %% ../../nbs/processes/02_watch.ipynb #11a17520
@@ -374,7 +374,7 @@ def get_watch() -> Watch|None:
     if not in_group(): return None
     if not _watches or _watches[0].group is not dist.group.WORLD:
         _watches[:] = [Watch()]
-        _watches[0].beat()   # at once, in case the process is killed before its thread runs
+        _watches[0].send_report()   # at once, in case the process is killed before its thread runs
         _watches[0].start()
         at_exit(_watches[0].end)
     return _watches[0]

@@ -18,19 +18,19 @@ from ..data.process import num_distrib
 # %% ../../nbs/processes/00_words.ipynb #11a17511
 class ProcessIdentity(NamedTuple):
     "Identifies a process uniquely, even if its machine later reuses its process id"
-    machine:str # the boot id of the machine, and the namespace of its process ids
-    pid:int     # the process id
-    begun:int   # when the process began, in clock ticks since the machine was booted
+    machine:str     # the boot id of the machine, and the namespace of its process ids
+    pid:int         # the process id
+    start_ticks:int # when the process began, in clock ticks since the machine was booted
 
 class Report(NamedTuple):
     "The report of a process: where it is, and what it waits for"
-    beat:int|None          # how many reports it has sent; None: this is its last one
-    here:str               # where it is, in words: a handler, a step of the loop or a line of a script
-    seconds:float          # how long it has been there
-    waits:bool             # is it in a function that may wait for other processes?
-    message:list|None=None # [fit, number] of the message that it waits for; None: it waits for none
-    life:list|None=None    # its `ProcessIdentity`; None: unknown
-    n_read:int=0           # how many notices it has read
+    n_sent:int|None         # how many reports it has sent, including this one; None: this is its last one
+    location:str            # where it is, in words: a handler, a step of the loop or a line of a script
+    seconds:float           # how long it has been there
+    waits:bool              # is it in a function that may wait for other processes?
+    message:list|None=None  # [fit, index] of the message that it waits for; None: it waits for none
+    identity:list|None=None # its `ProcessIdentity`; None: unknown
+    n_read:int=0            # how many notices it has read
 
 class Notice(NamedTuple):
     "A message to the other processes: this process has failed or ended, or the verdict on why the fit must end"
@@ -54,8 +54,8 @@ def read_identity(
         namespace = os.readlink('/proc/self/ns/pid')
     except OSError: return None
     if found is None: return None
-    _,begun = found
-    return ProcessIdentity(f'{boot} {namespace}', pid, begun)
+    _,start_ticks = found
+    return ProcessIdentity(f'{boot} {namespace}', pid, start_ticks)
 
 def _read_state(pid):
     "Return the state of a process, as a letter, and when it began, in clock ticks, or None if they cannot be read"
@@ -66,16 +66,16 @@ def _read_state(pid):
 
 # %% ../../nbs/processes/00_words.ipynb #11a17514
 def has_died(
-    life:ProcessIdentity|None, # the identity of another process; None: unknown
-    own:ProcessIdentity|None   # the identity of this process; None: unknown
+    identity:ProcessIdentity|None,    # the identity of another process; None: unknown
+    own_identity:ProcessIdentity|None # the identity of this process; None: unknown
 ) -> bool:
     "Return whether another process has certainly ended, or False if that is unknown or it runs on another machine"
-    if life is None or own is None: return False
-    if life.machine!=own.machine: return False
-    found = _read_state(life.pid)
-    if found is None: return not _exists(life.pid)
-    state,begun = found
-    return state in 'ZX' or begun!=life.begun   # a zombie, or a later process with the same id
+    if identity is None or own_identity is None: return False
+    if identity.machine!=own_identity.machine: return False
+    found = _read_state(identity.pid)
+    if found is None: return not _exists(identity.pid)
+    state,start_ticks = found
+    return state in 'ZX' or start_ticks!=identity.start_ticks   # a zombie, or a later process with the same id
 
 def _exists(pid):
     try: os.kill(pid, 0)   # signal 0 only checks that the process exists
@@ -84,7 +84,7 @@ def _exists(pid):
     return True
 
 # %% ../../nbs/processes/00_words.ipynb #e84f3cda
-def messages(
+def read_texts(
     store:Any,               # a store with a text for each process, by its rank
     ranks:Iterable|None=None # the ranks to read; None: all
 ) -> dict[int,str]:
@@ -98,7 +98,7 @@ class SharedList:
     "A list of texts in a store, to which each process can append"
     def __init__(self,
         store:Any # the store, which holds this list alone
-    ): self.store,self.known = store,{}
+    ): self.store,self.entries = store,{}
 
     def append(self,
         text:str # the new entry
@@ -110,10 +110,10 @@ class SharedList:
     def read_new(self) -> list[str]:
         "Return the entries that this object has not read yet, in order; send only one request if there are none"
         n = self.store.add('n', 0)
-        unread = [i for i in range(1, n+1) if i not in self.known]
+        unread = [i for i in range(1, n+1) if i not in self.entries]
         if not unread: return []
-        new = messages(self.store, unread)
-        self.known = {**self.known, **new}   # a new dict, because another thread may iterate over the old one
+        new = read_texts(self.store, unread)
+        self.entries = {**self.entries, **new}   # a new dict, because another thread may iterate over the old one
         return [text for _,text in sorted(new.items())]
 
 class Notices(SharedList):
@@ -127,16 +127,16 @@ class Notices(SharedList):
     def read(self) -> list[Notice]:
         "Read the new notices from the store; return all notices read so far, in order"
         self.read_new()
-        return self.so_far()
+        return self.list_read()
 
-    def so_far(self) -> list[Notice]:
+    def list_read(self) -> list[Notice]:
         "Return the notices read so far, in order, without asking the store"
-        return [Notice(*json.loads(text)) for _,text in sorted(self.known.items())]
+        return [Notice(*json.loads(text)) for _,text in sorted(self.entries.items())]
 
 # %% ../../nbs/processes/00_words.ipynb #e84f3cdc
 _draw = SystemRandom().uniform   # forked processes would draw the same numbers from a seeded generator
 
-def pauses(
+def yield_pauses(
     n:int # how many processes poll the store
 ) -> Iterator[float]:
     "Yield how many seconds to sleep between two requests to the store: increasing, up to about a second"
@@ -151,40 +151,42 @@ def pauses(
 class OtherProcesses:
     "Reads the reports of the other processes, and stores the last report of each"
     silence = 5.   # seconds without a report after which a process is considered hung or lost
-    shown = 8      # how many processes a message names at most
+    max_named = 8  # how many processes a message names at most
     def __init__(self,
-        words:Any,   # the store with the reports
-        own:ProcessIdentity|None=None # the identity of this process; None: unknown
+        report_store:Any,                      # the store with the reports
+        own_identity:ProcessIdentity|None=None # the identity of this process; None: unknown
     ):
-        self.words,self.own = words,own
+        self.report_store,self.own_identity = report_store,own_identity
         self.reports:dict = {}   # rank -> its last report, and when this was first read (`monotonic` time)
 
-    def listen(self,
+    def read_reports(self,
         ranks:Iterable|None=None # the ranks to read; None: all
     ) -> None:
         "Read the latest reports of the processes `ranks` from the store"
-        for rank,text in messages(self.words, ranks).items():
+        for rank,text in read_texts(self.report_store, ranks).items():
             report = Report(*json.loads(text))
-            if report!=self.last(rank): self.reports[rank] = report,monotonic()
+            if report!=self.last_report(rank): self.reports[rank] = report,monotonic()
 
-    def last(self,
+    def last_report(self,
         rank:int # the rank of a process
     ) -> Report|None:
         "Return the last report that was read of a process, or None if there was none"
         report,_ = self.reports.get(rank, (None,0.))
         return report
 
-    def ended(self) -> set[int]:
+    def find_ended(self) -> set[int]:
         "Return the ranks of the processes that have certainly ended, according to the reports read so far"
         return {*filter(self.has_ended, self.reports)}
     def has_ended(self,
         rank:int # the rank of a process
     ) -> bool:
         "Return whether a process has certainly ended: it has reported that, or was killed on this machine"
-        report = self.last(rank)
+        report = self.last_report(rank)
         if report is None: return False
-        return report.beat is None or self._was_killed(report)
-    def _was_killed(self, report): return has_died(report.life and ProcessIdentity(*report.life), self.own)
+        return report.n_sent is None or self._was_killed(report)
+    def _was_killed(self, report):
+        identity = report.identity and ProcessIdentity(*report.identity)   # None: unknown
+        return has_died(identity, self.own_identity)
 
     def order(self,
         ranks:Iterable # ranks of processes
@@ -203,8 +205,8 @@ class OtherProcesses:
     ) -> str:
         "Return where these processes are, in words: the first eight in the order of `order`, and the number of others"
         ranks = self.order(ranks)
-        texts = [self.describe_one(rank) for rank in ranks[:self.shown]]
-        if len(ranks)>self.shown: texts.append(f'and {len(ranks)-self.shown:,} more')
+        texts = [self.describe_one(rank) for rank in ranks[:self.max_named]]
+        if len(ranks)>self.max_named: texts.append(f'and {len(ranks)-self.max_named:,} more')
         return '; '.join(texts)
 
     def describe_one(self,
@@ -214,13 +216,13 @@ class OtherProcesses:
         if rank not in self.reports: return f'process {rank} has not created a Learner yet'
         report,when = self.reports[rank]
         silent_for = monotonic()-when
-        if report.beat is None: return f'process {rank} {report.here}'
+        if report.n_sent is None: return f'process {rank} {report.location}'
         if self._was_killed(report):
-            return f'process {rank} has ended without a report, perhaps it was killed: last seen {report.here}'
+            return f'process {rank} has ended without a report, perhaps it was killed: last seen {report.location}'
         if silent_for>self.silence:
             return (f'process {rank} has not reported for {silent_for:.0f} s, so it was killed, is frozen or cannot be '
-                    f'reached: last seen {report.here}')
-        return f'process {rank} is {report.here}, for {report.seconds:.0f} s'
+                    f'reached: last seen {report.location}')
+        return f'process {rank} is {report.location}, for {report.seconds:.0f} s'
 
 # %% ../../nbs/processes/00_words.ipynb #00a17507
 def _launcher_hosts_store(): return os.environ.get('TORCHELASTIC_USE_AGENT_STORE')=='True'

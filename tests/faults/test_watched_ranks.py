@@ -51,7 +51,7 @@ def answer_late(after):
             time.sleep(after)
             return f(watch)
         return wait_first
-    for name in ('blame', 'failures'): setattr(Watch, name, late(getattr(Watch, name)))
+    for name in ('describe_cause', 'describe_failures'): setattr(Watch, name, late(getattr(Watch, name)))
 
 def work(rank, world, port, how, cause, at, folder, timeout, boards, late=None, keeper_ends=None, acts=None):
     torch.set_num_threads(1)

@@ -67,9 +67,9 @@ def test_processes_that_do_different_things_say_so_at_once(said, first, second, 
 def _as_the_other_waits(call, learn):
     "A busy machine may take a second to bring the other process to its barrier: the warning would say where it was before"
     others = get_watch().others
-    while not (word := others.last(1)) or 'in `barrier`' not in word.here:
+    while not (word := others.last_report(1)) or 'in `barrier`' not in word.location:
         time.sleep(.05)
-        others.listen([1])
+        others.read_reports([1])
     call(learn)
 
 @few(1, 1)

@@ -10,7 +10,7 @@ from learnkit.data import process
 from learnkit.processes import launch, watch, words
 from learnkit.processes.launch import Launch, _get_name_of_attempt, connect_lazily, join_group, new_gloo_group
 from learnkit.processes.watch import Watch
-from learnkit.processes.words import OtherProcesses, Report, pauses
+from learnkit.processes.words import OtherProcesses, Report, yield_pauses
 
 torch.set_num_threads(1)
 
@@ -21,7 +21,7 @@ def test_pauses_grow(monkeypatch):
         clock = 0.
         monkeypatch.setattr(words, 'monotonic', lambda: clock)
         asked,usual = [],max(.02, n/10_000)
-        for pause in pauses(n):
+        for pause in yield_pauses(n):
             clock += pause
             asked.append(clock)
             assert pause<=max(usual, clock/10)+1e-9 and pause<=1
@@ -31,7 +31,7 @@ def test_pauses_grow(monkeypatch):
 
 def test_processes_do_not_ask_at_the_same_moments(monkeypatch):
     monkeypatch.setattr(words, 'monotonic', lambda: 0.)   # a busy machine may take its time between two questions
-    first = [next(pauses(2)) for _ in range(50)]
+    first = [next(yield_pauses(2)) for _ in range(50)]
     assert len({*first})>40 and .0002<min(first) and max(first)<.0008
 
 class Counted:

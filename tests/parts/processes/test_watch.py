@@ -81,12 +81,12 @@ def test_what_a_large_group_asks_of_its_store(monkeypatch):
     n = 4096
     monkeypatch.setattr(words, 'num_distrib', lambda: n)
     others = OtherProcesses(Asked())
-    for r in range(n): others.words.store.set(str(r), json.dumps(Report(1, 'in `one_batch`', 40., r!=3000)))
-    others.listen([6])
-    assert {*others.reports}=={6} and others.words.questions==[1, 1]
-    others.words.questions.clear()
-    others.listen()
-    assert others.words.questions==[n, n]
+    for r in range(n): others.report_store.store.set(str(r), json.dumps(Report(1, 'in `one_batch`', 40., r!=3000)))
+    others.read_reports([6])
+    assert {*others.reports}=={6} and others.report_store.questions==[1, 1]
+    others.report_store.questions.clear()
+    others.read_reports()
+    assert others.report_store.questions==[n, n]
     said = others.describe(range(n))
     assert said.startswith('process 3000 is in') and said.count('process ')==8 and said.endswith('; and 4,088 more')
 
@@ -102,11 +102,11 @@ def test_failures_are_reported(monkeypatch):
     monkeypatch.setattr(watch, 'num_distrib', lambda: 16)
     w = Watch.__new__(Watch)
     w.others,w.notices,w.rank = OtherProcesses(None),Notices(dist.HashStore()),5
-    assert w.failures()==''
-    w.fail(ValueError('bad'), ', epoch 0, batch 2')
-    for w.rank in (7, 2): w.fail(KeyError(w.rank), '')
+    assert w.describe_failures()==''
+    w.report_failure(ValueError('bad'), ', epoch 0, batch 2')
+    for w.rank in (7, 2): w.report_failure(KeyError(w.rank), '')
     w.rank = 5
-    assert w.failures()=='process 2 failed: KeyError: 2; process 7 failed: KeyError: 7'   # its own is not among them
+    assert w.describe_failures()=='process 2 failed: KeyError: 2; process 7 failed: KeyError: 7'   # its own is not among them
 
 # a simulation of many processes, of which one is slow, frozen, killed, raises or exits
 
@@ -124,7 +124,7 @@ class World:
         now = floor(clock + rank*.37%1) - rank*.37%1
         life = ['here', rank, 0]
         if rank!=self.cause:
-            if now>self.gone.get(rank, inf): return Report(None, 'has ended: it was last in `blame`', 0., False)
+            if now>self.gone.get(rank, inf): return Report(None, 'has ended: it was last in `describe_cause`', 0., False)
             arrived = min(rank%3, 2)*.9   # a few come a bit later
             there = now>=arrived
             return Report(round(now), 'in `before_backward` of `Agreement`' if there else 'in `before_batch` of `Mine`', now-arrived, there, [0, 1] if there else None, life)
@@ -141,8 +141,8 @@ class World:
 
     def watch(self, rank):
         w = Watch.__new__(Watch)
-        w.rank,w.words,w.store,w.life,w.thread = rank,self,self.store,ProcessIdentity('here', rank, 0),get_ident()
-        w.others,w.notices = OtherProcesses(self, w.life),Told(self)
+        w.rank,w.report_store,w.store,w.identity,w.thread = rank,self,self.store,ProcessIdentity('here', rank, 0),get_ident()
+        w.others,w.notices = OtherProcesses(self, w.identity),Told(self)
         w._inspect = lambda: ('in `before_backward` of `Agreement`', True)
         return w
 
@@ -152,13 +152,13 @@ class World:
         def sleep(seconds):
             beats = floor(self.clock+seconds) - floor(self.clock)
             self.clock += seconds
-            for _ in range(beats): w.beat()
+            for _ in range(beats): w.send_report()
         with pytest.MonkeyPatch.context() as m:
             for module in (watch, words): m.setattr(module, 'monotonic', lambda: self.clock)
             m.setattr(watch, 'sleep', sleep)
             for module in (watch, words): m.setattr(module, 'num_distrib', lambda: self.n)
             m.setattr(words, 'has_died', self.has_died)
-            w.answered = self.clock
+            w.last_reply = self.clock
             yield sleep
 
     def run(self, w, timeout):
@@ -168,19 +168,19 @@ class World:
             try: w.wait(Work(self, sleep), timeout)
             except RuntimeError:
                 ended = self.clock
-                return ended,w.blame()
+                return ended,w.describe_cause()
         return self.clock,'ended well'
 
 class Told:
     "Notices, which come at the time at which they were written"
     def __init__(self, world): self.world = world
     def add(self, notice): self.world.notices.append((self.world.clock, notice))
-    def so_far(self):
+    def list_read(self):
         world = self.world
         own = [Notice(world.cause, 0, 'failed', 'ArithmeticError: too much')]*(world.how=='raises' and world.clock>world.after)
         own += [Notice(world.cause, None, 'ended', '')]*(world.how=='exits' and world.clock>world.after)
         return own + [Notice(*json.loads(json.dumps(o))) for t,o in world.notices if t<=world.clock]
-    read = so_far
+    read = list_read
 
 class Work:
     "A message: memory that is shared, and connections, tell that its sender was killed"
@@ -228,7 +228,7 @@ def test_a_late_process_reports_that_no_process_waits():
     world = World(16, 'slow', 4)
     world.run(world.watch(5), 60.)
     w,world.clock = world.watch(4),90.
-    with world.inside(w): assert w.blame()=='the others no longer wait for process 4: process 4 is in `before_batch` of `Mine`, for 62 s'
+    with world.inside(w): assert w.describe_cause()=='the others no longer wait for process 4: process 4 is in `before_batch` of `Mine`, for 62 s'
 
 def test_many_causes_are_counted():
     "Of 512 processes 500 never came to the message: eight are named"
@@ -241,7 +241,7 @@ def test_processes_that_have_not_sent_yet_are_skipped(monkeypatch):
     monkeypatch.setattr(words, 'num_distrib', lambda: 3)
     store = dist.HashStore()
     store.set('2', 'here')
-    assert words.messages(store)=={2:'here'} and words.messages(store, [0])=={}
+    assert words.read_texts(store)=={2:'here'} and words.read_texts(store, [0])=={}
 
 if __name__=='__main__':   # the table: PYTHONPATH=tests python tests/parts/processes/test_watch.py
     for what,(how,comes,ends,_) in hows.items():
