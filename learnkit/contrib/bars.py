@@ -64,7 +64,7 @@ displays['tqdm'] = TqdmBar
 
 # %% ../../nbs/contrib/20_bars.ipynb #9b1eed22
 class RichBar(LineDisplay):
-    "Shows rich progress bars for epochs and batches, below the rows of the history, whose new best values are green"
+    "Shows rich progress bars for epochs and batches below the rows of the history, and new best values in green"
     pace = .2                              # seconds between two updates
     bars,epochs,batches = None,None,None   # the display, its bar of epochs, and its bar of batches
     def __init__(self,

@@ -67,7 +67,7 @@ def _flat_parts(items, name):
 # %% ../../nbs/contrib/17_cli.ipynb #5d80e865
 @check_args
 class SaveConfig(Callback):
-    "Writes a run's configuration to `run.yaml`, passes it to loggers, and warns of changes when the run resumes"
+    "Writes a run's configuration to a YAML file, passes it to loggers, and warns if it differs when the run resumes"
     acts,writes = 'nothing',True
     modes,saves = ('fit',),('config',)
     def __init__(self,

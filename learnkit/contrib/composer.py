@@ -37,7 +37,7 @@ Event:Any = Enum('Event', {k.upper():k for k in _event_names}, type=str, module=
 def event_of(
     name:str # name of a method, such as 'epoch_start'
 ) -> Any:
-    "Return the event of that name: a member of Composer's `Event` if Composer was imported, else of ours"
+    "Return the event of that name, a member of Composer's `Event` if Composer was imported, else of learnkit's"
     return getattr(sys.modules.get('composer'), 'Event', Event)(name)
 
 # %% ../../nbs/contrib/60_composer.ipynb #b361e5cd
@@ -59,7 +59,7 @@ class Counts:
     began = 0.   # when the validation or prediction began (`perf_counter`, in seconds)
     def __init__(self): self.reset()
     def reset(self) -> None:
-        "Reset all counts"
+        "Set all counts and times to 0"
         self.batches = self.samples = 0
         self.seconds = self.last_seconds = 0.   # of all batches; of the last one
     def add(self,
@@ -70,17 +70,17 @@ class Counts:
         self.samples += find_bs(learn.xb)
 
 class Timestamp(SimpleNamespace):
-    "Counts of epochs, batches, samples and tokens, in total and in the epoch, and the times that they took"
+    "Counts of epochs, batches and samples, in total and in the epoch, and the times that they took; tokens are 0"
     def get(self,
         unit:Any # 'iter', 'ep', 'ba', 'sp' or 'tok', or a member of Composer's `TimeUnit`
     ) -> Count:
-        "Return the count in this unit"
+        "Return the count in this unit; raise KeyError for other units"
         names = dict(iter='iteration', ep='epoch', ba='batch', sp='sample', tok='token')
         return getattr(self, names[getattr(unit, 'value', unit)])
 
 # %% ../../nbs/contrib/60_composer.ipynb #583a7ff3
 class ComposerRun(OurCallback):
-    "Counts batches and samples for all Composer callbacks of a Learner, starts the first iteration, and closes them"
+    "Counts batches and samples for a Learner's Composer callbacks; calls their first `iteration_start` and `close`"
     order = ForeignCallback.order - .5
     single,acts = True,'nothing'
     all_samples,all_seconds = 0,0.              # trained in this fit, without evaluations
@@ -142,7 +142,7 @@ class ComposerRun(OurCallback):
         self.first_epoch = self.learn.epoch+self.is_over
 
     def cleanup(self):
-        "Call `close` of all Composer callbacks, `post_close` of those that closed; then raise the first error, if any"
+        "After a fit, `close` all Composer callbacks, `post_close` those without an error, and raise the first error"
         if self.learn.mode!='fit': return
         failed,closed = [],[]
         for cb in composer_callbacks(self.learn):
@@ -226,7 +226,7 @@ class ComposerState(View):
 
     @property
     def outputs(self) -> Any:
-        "The model's output for the batch; None before the first batch"
+        "The model's output for the batch, which callbacks may replace; None before the first batch"
         return _read_or_none(output_of, self.learn)
     @outputs.setter
     def outputs(self, value:Any): self.learn.pred = value
@@ -241,16 +241,16 @@ class ComposerState(View):
         return find_bs(self.learn.xb)
     @property
     def eval_timestamp(self) -> Any:
-        "Batches and samples of the evaluation so far"
+        "The `Timestamp` of the current validation: its batches, samples and time so far"
         return _timestamp(run_of(self.learn).valid)
     @property
     def predict_timestamp(self) -> Any:
-        "Batches and samples of the prediction so far"
+        "The `Timestamp` of the current prediction: its batches, samples and time so far"
         return _timestamp(run_of(self.learn).predicted)
 
     @property
     def loss(self) -> Any:
-        "The loss of the batch; until the backward pass, with its autograd graph"
+        "The loss of the batch, which callbacks may replace; until the backward pass, with its autograd graph"
         if self.event in ('after_loss','before_backward'): return self.learn.loss_grad
         return self.learn.loss
     @loss.setter
@@ -258,7 +258,7 @@ class ComposerState(View):
 
     @property
     def batch(self) -> Any:
-        "The batch: at `after_dataloader` as the loader gave it, later on the device; None before the first one"
+        "The batch, which callbacks may replace: on the device, at `after_dataloader` as loaded; None before the first"
         if self.event=='after_dataloader': return self.learn.batch
         return _read_or_none(batch_of, self.learn)
     @batch.setter
@@ -267,16 +267,16 @@ class ComposerState(View):
         else: self.learn._split(value)
 
     def batch_get_item(self,
-        key:Any # an index or key, or a function of the batch; a pair of a getter and a setter: the getter
+        key:Any # an index or key, a function of the batch, or a pair of such a getter and a setter
     ) -> Any:
-        "Return the element of the batch that `key` selects"
+        "Return the element of the batch that `key`, or the getter in it, selects"
         get = key[0] if isinstance(key, (tuple,list)) else key
         if callable(get): return get(self.batch)
         return self.batch[get]
 
     @property
     def dataloader(self) -> Any:
-        "The current loader; None until a run begins"
+        "The loader of the current event; None if it has none, or if the loader is not known yet"
         label,learn = self.dataloader_label,self.learn
         if label is None: return None
         if label=='train': return learn.dls.train
@@ -284,13 +284,13 @@ class ComposerState(View):
         return learn.batches.loader
     @property
     def dataloader_len(self) -> Count|None:
-        "The number of batches in the current loader; None if it is unknown"
+        "The number of batches in `dataloader`; None if it is unknown, or if there is no loader"
         if self.dataloader is None: return None
         n = loader_len(self.dataloader)
         return None if n is None else _count(n, 'ba')
     @property
     def dataloader_label(self) -> str|None:
-        "The current loader's kind: 'train', 'eval' or 'predict'; None until a run begins"
+        "The kind of loader of the current event: 'train', 'eval' or 'predict'; None if the event has none"
         name,mode = self.event,self.learn.mode
         if mode=='predict': return 'predict'
         if name in _in_evaluations: return 'eval'
@@ -298,7 +298,7 @@ class ComposerState(View):
 
     @property
     def timestamp(self) -> Any:
-        "The epochs, batches and samples done, in total and in this epoch"
+        "The `Timestamp` of the training: epochs, batches and samples done, in total and in this epoch"
         learn,run = self.learn,run_of(self.learn)
         epochs = learn.epoch+run.is_over
         counts = Counts() if run.is_over else run.train   # the next epoch has none yet
@@ -314,24 +314,24 @@ class ComposerState(View):
 
     @property
     def eval_metric_values(self) -> dict:
-        "The results of the last validation, by the names of the columns"
+        "The results of the last validation by column name"
         values = dict(run_of(self.learn).results)
         if 'loss' in values: values['valid_loss'] = values.pop('loss')
         return values
     @property
     def train_metric_values(self) -> dict:
-        "The values of the metrics for the last training batch, as in Composer"
+        "The values of the metrics for the last training batch by name, as in Composer"
         values = named_values(run_of(self.learn).meter)
         values.pop('loss', None)
         return values
     @property
     def eval_metrics(self) -> dict:
-        "The validation metrics, by the label of the loader and their names"
+        "The validation metrics: `{'eval': {name: metric}}`, as the validation set has the label 'eval'"
         def values(): return self.eval_metric_values
         return dict(eval=_metrics_of(self.learn.metrics, values))
     @property
     def train_metrics(self) -> dict:
-        "The training metrics, by their names"
+        "The training metrics by name"
         def values(): return self.train_metric_values
         return _metrics_of(run_of(self.learn).meter.metrics[1:], values)
 
@@ -345,7 +345,7 @@ class ComposerState(View):
         self.stopped_at = self.learn.train_iter
         self.learn.stop('a callback called state.stop_training()')
     def get_elapsed_duration(self) -> Any:
-        "Return the fraction of the fit that is done: of its epochs, batches or samples, else `pct_train`"
+        "Return the elapsed fraction of `max_duration` as a `Time`; `pct_train` if that has another unit"
         planned = self.max_duration
         done = _done(self.timestamp).get(planned.unit)
         fraction = self.learn.pct_train if done is None else done/planned.value
@@ -389,7 +389,7 @@ class ComposerCallback(ForeignCallback):
     library:ClassVar[str] = 'Composer'
     replaced_by = _replaced_by
     def has(self, name):
-        "Return whether the wrapped callback may handle this event; an algorithm, or one with `run_event`, handles any"
+        "Return whether the wrapped callback handles `name` (algorithms and `run_event` do); always False for `close`"
         if name in ('close','post_close'): return False   # `ComposerRun` calls these
         if name in _event_names and self._handles_all(): return True
         return super().has(name)
@@ -410,13 +410,13 @@ class ComposerCallback(ForeignCallback):
         if handles_checkpoints and CheckpointEvents not in others: self.learn.add_cb(CheckpointEvents())
 
     def due(self, name):
-        "Return whether to call method `name`; as in Composer, some are called only in a fit, or after a whole epoch"
+        "Return whether to call `name`: `eval_*_all` only in fits, `epoch_end` and `epoch_checkpoint` for whole epochs"
         if name in ('eval_before_all','eval_after_all'): return self.learn.mode=='fit'
         if name in ('epoch_end','epoch_checkpoint'): return run_of(self.learn).is_whole
         return True
 
     def call(self, name):
-        "Call method `name`; for an algorithm `match` and `apply`, or `run_event` if the callback defines it"
+        "Call method `name`, or `run_event` if the callback defines it; `apply` an algorithm if it matches the event"
         state,logger = view_of(ComposerState, self.learn),view_of(ComposerLogger, self.learn)
         state.event = name
         handles_all = name in _event_names and super().has('run_event')
@@ -444,7 +444,7 @@ def adapt(
 
 # %% ../../nbs/contrib/60_composer.ipynb #67201849
 class Callback:
-    "Base class of Composer callbacks, usable without that package"
+    "Base class of Composer callbacks, usable if Composer is not installed"
     def __init__(self,
         *args:Any,   # not used; accepts the arguments of subclasses with several bases
         **kwargs:Any # not used
@@ -462,7 +462,7 @@ class Callback:
         if f is not None: f(state, logger)
 
 class Algorithm:
-    "Base class of Composer algorithms, usable without that package: `match` decides at which events to `apply`"
+    "Base class of Composer algorithms, usable without Composer: `match` decides at which events to `apply`"
     def as_callback(self) -> ComposerCallback:
         "Wrap this algorithm in a `ComposerCallback` for a Learner"
         return ComposerCallback(self)
@@ -479,13 +479,13 @@ class Trainer:
     "Creates a Learner, `trainer.learn`, from the arguments of Composer's `Trainer`"
     def __init__(self,
         model:Any,                   # a module; one with a method `loss(outputs, batch)` needs no `loss_func`
-        train_dataloader:Any,        # the training data
-        eval_dataloader:Any=None,    # the validation data
+        train_dataloader:Any,        # the training loader
+        eval_dataloader:Any=None,    # the validation loader; None: no validation
         optimizers:Any=None,         # an optimizer; None: Adam
         max_duration:str|int='1ep',  # how long `fit` trains: text such as '2ep' or '100ba', or a number of epochs
-        callbacks:Any=None,          # callbacks of Composer or learnkit
-        algorithms:Any=None,         # algorithms of Composer
-        loss_func:Any=None           # learnkit's argument for the loss function
+        callbacks:Any=None,          # callbacks of Composer or learnkit; None: none
+        algorithms:Any=None,         # algorithms of Composer; None: none
+        loss_func:Any=None           # the loss function, as for a Learner; None: the model's `loss`, if it has one
     ):
         cbs:list = [*L(algorithms), *L(callbacks)]
         model_has_loss = loss_func is None and hasattr(model, 'loss')

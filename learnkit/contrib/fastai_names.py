@@ -34,7 +34,7 @@ def before_batch_cb(
 
 # %% ../../nbs/contrib/25_names.ipynb #c578eae0
 class CollectDataCallback(Callback):
-    "Collects inputs, targets, prediction and loss of each batch of a run in `data`, detached and on the CPU"
+    "Collects inputs, targets, predictions and loss of each batch of a run in `data`, gathered, detached, on the CPU"
     def __init__(self):
         super().__init__()
         self.data = L()
@@ -58,7 +58,7 @@ def replacing_yield(
 def total_params(
     m:nn.Module # the module
 ) -> tuple[int,bool]:
-    "Return the number of elements in the parameters of `m`, and whether the first parameter requires gradients"
+    "Return how many elements the parameters of `m` have, and whether the first parameter, if any, requires gradients"
     return count_params(m.parameters()),next((p.requires_grad for p in m.parameters()), False)
 
 # %% ../../nbs/contrib/25_names.ipynb #c0ffee11

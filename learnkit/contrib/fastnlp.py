@@ -67,7 +67,7 @@ class NLPDriver(View):
         "Return whether several processes train together"
         return num_distrib()>1
     def barrier(self) -> None:
-        "Wait for the other processes; all of them must call it"
+        "Wait until all processes have called this method"
         team().meet('a barrier')
     def unwrap_model(self) -> Any:
         "Return the model without its wrappers"
@@ -76,10 +76,10 @@ class NLPDriver(View):
         "Return the rank of this process among all processes"
         return rank_distrib()
     def tensor_to_numeric(self,
-        tensor:Any,          # one element; or several, with `reduce`
-        reduce:str|None=None # the method that reduces several elements to one, such as 'mean'
+        tensor:Any,          # a tensor, or any other object
+        reduce:str|None=None # the method that reduces the elements to one, such as 'mean'; None: keep all
     ) -> Any:
-        "Return the tensor as a number, or as a list of numbers; return other objects unchanged"
+        "Return a tensor as a number, or as a list if it has several elements; return other objects unchanged"
         if not isinstance(tensor, torch.Tensor): return tensor
         if reduce is not None: tensor = getattr(tensor, reduce)()
         if tensor.numel()==1: return tensor.item()
@@ -89,7 +89,7 @@ class NLPDriver(View):
         src:int=0,     # not used: the source is process 0
         group:Any=None # not used
     ) -> Any:
-        "Return the object of process 0; all processes must call it"
+        "Return the object that process 0 has passed; all processes must call this method"
         return from_first(obj)
 
 class NLPScaler:
@@ -155,33 +155,33 @@ class NLPTrainer(View):
         return outputs['loss']
 
     def save_model(self,
-        folder:Any,                         # the folder for `fastnlp_model.pkl.tar`, or an open binary file
+        folder:Any,                         # the folder to contain `fastnlp_model.pkl.tar`, or an open binary file
         only_state_dict:bool=True,          # only True is supported without `model_save_fn`
         model_save_fn:Callable|None=None,   # called with the folder, saves the model instead
         **kwargs:Any                        # not used
     ) -> None:
-        "Save the weights in `folder`, relative to the current folder; raise ValueError for `only_state_dict=False`"
+        "Save the weights, or call `model_save_fn` if given; raise ValueError for `only_state_dict=False` without it"
         if model_save_fn is None: _check_weights_only(only_state_dict)
         if model_save_fn is not None: model_save_fn(folder)
         elif hasattr(folder, 'write'): self.learn.save(folder, with_opt=False)
         else: save_here(self.learn, Path(folder)/model_file)
     def load_model(self,
-        folder:Any,                         # a folder written by `save_model`
+        folder:Any,                         # a folder, or an open binary file, written by `save_model`
         only_state_dict:bool=True,          # only True is supported without `model_load_fn`
         model_load_fn:Callable|None=None,   # called with the folder, loads the model instead
         **kwargs:Any                        # not used
     ) -> None:
-        "Load the weights that `save_model` has saved; raise ValueError for `only_state_dict=False`"
+        "Load the weights, or call `model_load_fn` if given; raise ValueError for `only_state_dict=False` without it"
         if model_load_fn is None: _check_weights_only(only_state_dict)
         if model_load_fn is not None: model_load_fn(folder)
         elif hasattr(folder, 'read'): self.learn.load(folder, with_opt=False)
         else: load_here(self.learn, Path(folder)/model_file)
 
     def save_checkpoint(self,
-        folder:str|Path, # the folder for `fastnlp_checkpoint.pkl.tar` and `fastnlp_model.pkl.tar`
+        folder:str|Path, # the folder for `fastnlp_checkpoint.pkl.tar` and `fastnlp_model.pkl.tar`, written by process 0
         **kwargs:Any     # not used
     ) -> None:
-        "In process 0, save model, optimizer, `state`, number of finished epochs and the states of fastNLP callbacks"
+        "Save the model, the optimizer, `state`, the counts of epochs and batches, and the states of fastNLP callbacks"
         learn,path = self.learn,Path(folder)
         cbs = {cb.state_name:cb.state_dict() for cb in _fastnlp_callbacks(learn)}
         state = dict(optimizers=[o.state_dict() for o in self.driver.optimizers], epochs_done=self.epochs_done,
@@ -297,7 +297,7 @@ class NLPCallback(ForeignCallback):
         if self.has('on_exception') and self._view().stopped: self.call('on_exception')
 
     def due(self, name):
-        "Return whether to call `name`: `on_train_begin` after a sanity check, `on_evaluate_end` unless cancelled"
+        "Return whether to call `name`: no `on_train_begin` before a sanity check, no `on_evaluate_end` after a cancel"
         if name=='on_train_begin': return not self.begins_after_sanity_check
         if name=='on_evaluate_end': return 'valid' not in getattr(self.learn.recorder, 'cancelled', ())
         return True
@@ -339,7 +339,7 @@ class NLPCallback(ForeignCallback):
         return dict(out, loss=loss)
 
     def state_dict(self):
-        "Return the result of `on_save_checkpoint`; without that method, the `plain_state`"
+        "Return the wrapped callback's `on_save_checkpoint`; without that method, its `state_dict` or `plain_state`"
         if not self.has('on_save_checkpoint'): return super().state_dict()
         return dict(saved=self.theirs.on_save_checkpoint(self._view()))
     def load_state_dict(self, state):
@@ -374,7 +374,7 @@ def adapt(
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #c1b5af85
 class Callback:
-    "Base class of fastNLP callbacks, usable without that package"
+    "Base class of fastNLP callbacks, usable if fastNLP is not installed"
     @property
     def callback_name(self) -> str:
         "The name under which a checkpoint stores the callback's state: the name of its class"
@@ -395,7 +395,7 @@ def longest_match(
     name:str,    # the requested name
     known:Any    # the known names
 ) -> str|None:
-    "Return the known name with the longest substring in common with `name`; None if none shares two characters"
+    "Return the known name with the longest substring in common with `name`; None if no substring has two characters"
     def common(k): return SequenceMatcher(None, name, k, autojunk=False).find_longest_match().size
     def most_in_common(k): return common(k),-len(k)
     best = max(known, key=most_in_common, default='')
@@ -405,7 +405,7 @@ def longest_match(
 class HasMonitorCallback(Callback):
     "Base class of callbacks that monitor a result of evaluations"
     def __init__(self,
-        monitor:str|Callable|None,      # the name of a result, or a function of all; None: the trainer's monitor
+        monitor:str|Callable|None,      # the name of a result, or a function of all results; None: the trainer's
         larger_better:bool|None=True,   # is a larger value better?
         must_have_monitor:bool=False    # raise ValueError if neither this callback nor the trainer has a monitor?
     ):
@@ -475,7 +475,7 @@ class EventOf:
     def _when(self, passes, f, learn): return passes(f, view_of(NLPTrainer, learn))
 
 class AllEvents:
-    "Makes an `EventOf` for the name of an event: `Event.on_before_backward(every=2)`"
+    "Makes an `EventOf` by an attribute with the event's name: `Event.on_before_backward(every=2)`"
     def __getattr__(self, k:str) -> Callable:
         known = names_in('fastNLP')
         if k not in known: raise AttributeError(f'fastNLP has no event `{k}`: {nearest(k, known)}')
@@ -500,7 +500,7 @@ class OnFunction(Callback):
     def _call(self, trainer, *args):
         if self.filter.passes(trainer.learn): self.f(trainer, *args)
     def as_callback(self) -> NLPCallback:
-        "Wrap this function in an `NLPCallback` for a Learner, under the name of the function"
+        "Wrap this callback in an `NLPCallback` for a Learner"
         return NLPCallback(self)
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #5a3d9e10
@@ -612,23 +612,23 @@ class Trainer:
     waiting:ClassVar[list] = []   # (function, event, marker) of each function that `on` has decorated
     def __init__(self,
         model:Any,                     # a module; its output has a `loss`, or `loss_func` computes it
-        train_dataloader:Any,          # the training data
+        train_dataloader:Any,          # the training loader
         optimizers:Any,                # an optimizer
         device:Any=None,               # the device to train on; None: the accelerator, if any
         n_epochs:int=20,               # number of epochs
-        evaluate_dataloaders:Any=None, # the validation data
-        metrics:dict|None=None,        # {name: metric}, with metrics as a Learner takes them
-        callbacks:Any=None,            # callbacks of fastNLP or learnkit
+        evaluate_dataloaders:Any=None, # the validation loader; None: no validation
+        metrics:dict|None=None,        # {name: metric}, with metrics as for a Learner; None: none
+        callbacks:Any=None,            # callbacks of fastNLP or learnkit; None: none
         evaluate_every:Any=-1,         # batches between evaluations; negative: epochs; or a function of the trainer
-        monitor:Any=None,              # the monitor of callbacks that have none
+        monitor:Any=None,              # the monitor of callbacks without one; None: none
         larger_better:bool=True,       # is a larger value better?
         accumulation_steps:int=1,      # batches per optimizer step
         num_eval_sanity_batch:int=2,   # batches to evaluate before training, if `run` does not specify it
-        input_mapping:Any=None,        # function of the batch, or a dict from old keys to new ones
-        output_mapping:Any=None,       # function of the model's output, or a dict from old keys to new ones
+        input_mapping:Any=None,        # function of the batch, or a dict from old keys to new ones; None: none
+        output_mapping:Any=None,       # function of the model's output, or a dict from old keys to new ones; None: none
         progress_bar:str|None='auto',  # None: no bar; 'raw': lines; 'auto', 'rich', 'tqdm': learnkit's bar
-        marker:str|None=None,          # also call functions that `Trainer.on` has decorated with this marker
-        loss_func:Callable|None=None   # learnkit's argument for the loss function
+        marker:str|None=None,          # also call functions that `Trainer.on` decorated with this marker; None: none
+        loss_func:Callable|None=None   # the loss function, as for a Learner; None: the model's own loss
     ):
         if progress_bar not in _bars: raise ValueError(
             f"progress_bar must be one of {', '.join(map(repr, _bars))}, not {progress_bar!r}")
@@ -656,7 +656,7 @@ class Trainer:
         event:EventOf,        # such as `Event.on_before_backward(every=2)`
         marker:str|None=None  # None: only in the next Trainer; 'all': in all; else in those with this `marker`
     ) -> Callable:
-        "Return a decorator for a function to call at `event` in later Trainers; raise TypeError if it is no event"
+        "Return a decorator: later Trainers call the function at `event`; raise TypeError if that is no `EventOf`"
         if not isinstance(event, EventOf): raise TypeError(
             f'`Trainer.on` needs an event such as `Event.on_train_begin()`, not {event!r}')
         def _on(f):
@@ -708,7 +708,7 @@ class EarlyStopCallback(HasMonitorCallback):
 class LoadBestModelCallback(HasMonitorCallback):
     "Saves the best model, and loads it at the end of the run, but not after an error"
     def __init__(self,
-        monitor:Any=None,                  # the name of a result, or a function of all; None: the trainer's monitor
+        monitor:Any=None,                  # the name of a result, or a function of all results; None: the trainer's
         larger_better:bool=True,           # is a larger value better?
         only_state_dict:bool=True,         # only True is supported, unless `model_save_fn` is given
         save_folder:str|Path|None=None,    # the folder for the best model; None: keep it in memory
@@ -758,7 +758,7 @@ class CheckpointCallback(HasMonitorCallback):
         last:bool=False,              # save after each epoch in the same folder, `last`?
         topk:int=0,                   # how many of the best models to keep
         on_exceptions:Any=EarlyStopException, # exception classes at which to save, one or several; None: none
-        monitor:Any=None,             # the name of a result, or a function of all; None: the trainer's monitor
+        monitor:Any=None,             # the name of a result, or a function of all results; None: the trainer's
         larger_better:bool=True,      # is a larger value better?
         only_state_dict:bool=True,    # only True is supported, unless `model_save_fn` is given
         model_save_fn:Callable|None=None, # called with a folder, saves the model instead
@@ -874,12 +874,12 @@ def TorchGradClipCallback(
     return GradientClip(None, value=clip_value)
 
 def MoreEvaluateCallback(
-    dataloaders:Any,            # the loaders to evaluate
+    dataloaders:Any,            # the loader to evaluate, any iterable of batches
     metrics:dict|None=None,     # {name: metric}; None: those of the trainer
     evaluate_every:int=-1,      # batches between evaluations; negative: epochs
     name:str='more'             # prefix of the column names
 ) -> Evaluator:
-    "Return an `Evaluator`, which evaluates further data"
+    "Return an `Evaluator`, which evaluates another loader at intervals"
     named = None if metrics is None else _name_metrics(metrics)
     return Evaluator(name, dataloaders, named, every=_every(evaluate_every))
 
@@ -903,7 +903,7 @@ def RichCallback(
     larger_better:bool=True,   # not used
     format_json:bool=True      # not used
 ) -> ProgressCallback:
-    "Return a `ProgressCallback`, which shows a bar and a table"
+    "Return a `ProgressCallback`, which shows a progress bar and a table of results"
     return ProgressCallback()
 
 TqdmCallback = RichCallback

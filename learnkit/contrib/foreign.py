@@ -40,7 +40,7 @@ def overrides(
     name:str,          # the name of a method
     bases:tuple        # names of the base classes of that library, whose methods do nothing
 ) -> bool:
-    "Return whether the object or its class defines method `name`, not just a base class of the library"
+    "Return whether `theirs` or its class, rather than just a base class of the library, defines method `name`"
     if callable(vars(theirs).get(name)): return True
     for cls in type(theirs).__mro__:
         if name in vars(cls): return cls.__name__ not in bases   # the first class that defines it provides the method
@@ -90,7 +90,7 @@ def view_of(
     cls:type, # a subclass of `View`
     learn:Any # the Learner
 ) -> Any:
-    "Return the Learner's view of class `cls`, created at the first call, which all callbacks of a library share"
+    "Return the Learner's one view of class `cls`, which all callbacks of a library share; create it at the first call"
     views = _views.setdefault(learn, {})
     if cls not in views: views[cls] = cls(learn)
     return views[cls]
@@ -154,7 +154,7 @@ class TrainingMeans(Callback):
     def before_fit(self):
         self.meter,self.epochs = new_meter(self.learn.metrics if self.metrics else []),[]
     def ask_for_metrics(self) -> None:
-        "Compute metrics too from now on; resets what was accumulated in this fit"
+        "Compute metrics too from now on, and reset what was accumulated in this fit"
         self.metrics = True
         self.before_fit()
     def before_train(self):
@@ -175,7 +175,7 @@ class TrainingMeans(Callback):
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Restore what was accumulated"
+        "Restore what was accumulated in this epoch, and the values of the finished epochs"
         self.meter.load_state_dict(state['meter'])
         self.epochs = [*state['epochs']]
 
@@ -263,7 +263,7 @@ def load_here(
 def batch_of(
     learn:Any # the Learner
 ) -> Any:
-    "Return the current batch, on the device, in the form of the loader: a dict, list or tuple of inputs and targets"
+    "Return the batch on the device, in the form that the loader returns: a dict, list or tuple of inputs and targets"
     parts = [*learn.xb, *learn.yb]
     if type(learn.batch) is list: return parts
     if not isinstance(learn.batch, Mapping): return tuple(parts)
@@ -378,7 +378,7 @@ class ForeignCallback(Callback):
 
     @property
     def name(self) -> str:
-        "The wrapped class in snake case, such as `early_stopping`; prefixed by `foreign_` if a Learner has such a name"
+        "The wrapped class's name in snake case, such as `early_stopping`; begins with `foreign_` if that name is taken"
         name = camel2snake(type(self.theirs).__name__.removesuffix('Callback')) or 'callback'
         is_taken = name in _names_of_learner() or name in _default_names
         return f'foreign_{name}' if is_taken else name
@@ -404,13 +404,13 @@ class ForeignCallback(Callback):
     def due(self,
         name:str # the name of the wrapped callback's method
     ) -> bool:
-        "Return whether to call that method now; a subclass may exclude some calls"
+        "Return whether to call that method now: always; an adapter may override this"
         return True
 
     def call(self,
         name:str # the name of the wrapped callback's method
     ) -> None:
-        "Call a method of the wrapped callback, then `obey`; raise CancelFit for the exceptions that end a fit there"
+        "Call `prepare`, the wrapped callback's method `name` and `obey`; raise CancelFit for one of `stop_exceptions`"
         self.prepare()
         try: res = getattr(self.theirs, name)(*self.arguments(name), **self.keywords(name))
         except BaseException as e:   # that of fastNLP is a BaseException

@@ -28,7 +28,7 @@ def logs_of(
 def by_name(
     numbers:dict # numbers by name
 ) -> dict:
-    "Return `numbers` sorted by name, as Keras does"
+    "Return `numbers` sorted by name, as Keras's `logs` are"
     return dict(sorted(numbers.items()))
 
 # %% ../../nbs/contrib/40_keras.ipynb #4a31390b
@@ -41,13 +41,13 @@ class KerasRate(float):
         "Set the learning rate of all parameter groups of the optimizer"
         self.optimizer.learning_rate = value
     def numpy(self) -> float:
-        "Return the learning rate as a number"
+        "Return the learning rate as a float"
         return float(self)
 
 class KerasCount(int):
     "A count with the methods of a Keras variable"
     def numpy(self) -> int:
-        "Return the count as a number"
+        "Return the count as an int"
         return int(self)
 
 class KerasOptimizer(View):
@@ -112,33 +112,33 @@ class KerasModel(View):
     def set_weights(self,
         weights:list # a result of `get_weights`
     ) -> None:
-        "Copy these weights into the model; raise ValueError if their number differs"
+        "Copy these weights into the model; raise ValueError if there are too many or too few"
         own = self.learn.model.state_dict()
         for v,w in zip(own.values(), weights, strict=True): v.copy_(torch.as_tensor(w))
 
     def save_weights(self,
         filepath:str|Path,   # the file, relative to the current folder
-        overwrite:bool=True, # only True is supported
-        **kwargs:Any         # further arguments, for a Keras model only
+        overwrite:bool=True, # passed to a Keras model; otherwise the file is always replaced
+        **kwargs:Any         # passed to a Keras model; otherwise not used
     ) -> None:
-        "Save the weights in exactly this file, a Keras model with its own method"
+        "Save the weights in exactly this file; if the model is a Keras model, call its own `save_weights`"
         own = self._keras_method('save_weights')
         if own is None: save_here(self.learn, filepath)
         else: own(filepath, overwrite=overwrite, **kwargs)
     def load_weights(self,
         filepath:str|Path, # a file written by `save_weights`
-        **kwargs:Any       # further arguments, for a Keras model only
+        **kwargs:Any       # passed to a Keras model; otherwise not used
     ) -> None:
-        "Load the weights from exactly this file, a Keras model with its own method"
+        "Load the weights from exactly this file; if the model is a Keras model, call its own `load_weights`"
         own = self._keras_method('load_weights')
         if own is None: load_here(self.learn, filepath)
         else: own(filepath, **kwargs)
     def save(self,
         filepath:str|Path,   # the file, relative to the current folder
-        overwrite:bool=True, # only True is supported
-        **kwargs:Any         # further arguments, for a Keras model only
+        overwrite:bool=True, # passed to a Keras model; otherwise the file is always replaced
+        **kwargs:Any         # passed to a Keras model; otherwise not used
     ) -> None:
-        "Save weights and optimizer state in exactly this file, a Keras model with its own method"
+        "Save weights and optimizer state in exactly this file; if the model is a Keras model, call its own `save`"
         own = self._keras_method('save')
         if own is None: save_here(self.learn, filepath, with_opt=True)
         else: own(filepath, overwrite=overwrite, **kwargs)
@@ -168,7 +168,7 @@ class KerasCallback(ForeignCallback):
         return super().has(name)
 
     def prepare(self):
-        "Set `model` and `params` of the wrapped callback, if they have changed, and resolve its mode 'auto' if it can"
+        "Set the wrapped callback's `model` and `params`, and turn `mode='auto'` into 'min' or 'max' if that is known"
         learn,theirs = self.learn,self.theirs
         model = view_of(KerasModel, learn)
         epochs = learn.n_epoch if learn.mode=='fit' else 1

@@ -24,7 +24,7 @@ from ..loop.loop import loader_len
 def callback_metrics(
     found:Measured # the values of an epoch
 ) -> dict:
-    "Return the numeric values as tensors, under the table's names, and under names that begin with `train_` and `val_`"
+    "Return the numbers as tensors: validation values by column name and with `val_`, training values with `train_`"
     numbers = {f'val_{k}':v for k,v in found.valid.items()}
     for k,v in found.valid.items(): numbers['valid_loss' if k=='loss' else k] = v
     numbers |= found.other
@@ -39,15 +39,15 @@ class LightningStrategy(View):
     library,what = 'Lightning','the strategy'
     def reduce_boolean_decision(self,
         decision:bool,  # the decision of this process
-        all:bool=True   # True: all processes must decide True; False: one is enough
+        all:bool=True   # must all processes decide True? False: one is enough
     ) -> bool:
-        "Return the decision of all processes together; all of them must call it"
+        "Return whether all processes, or at least one if `all` is False, decide True; all must call this method"
         decisions = team().in_all(partial(bool, decision))
         return min(decisions) if all else max(decisions)
     def barrier(self,
-        name:str|None=None # the name of the barrier
+        name:str|None=None # the name of the barrier in error messages; None: 'a barrier'
     ) -> None:
-        "Wait for the other processes; all of them must call it"
+        "Wait until all processes have called this method"
         team().meet(name or 'a barrier')
 
 # %% ../../nbs/contrib/45_lightning.ipynb #66d9f8a1
@@ -97,7 +97,7 @@ class LightningTrainer(View):
     model = lightning_module
     @property
     def training(self) -> bool:
-        "Whether this is a fit, outside its validations and sanity check"
+        "Whether this is a fit, but neither one of its validations nor its sanity check"
         return self.stage=='fit' and not self.is_validation and not self.sanity_checking
     @property
     def validating(self) -> bool:
@@ -113,7 +113,7 @@ class LightningTrainer(View):
         return self.learn.mode=='sanity'
     @property
     def stage(self) -> str:
-        "The kind of run: 'fit', 'validate' or 'predict'"
+        "The kind of run: 'fit' (also in a sanity check and `lr_find`), 'validate' or 'predict'"
         return _stages.get(self.learn.mode, 'validate')
     @property
     def state(self) -> Any:
@@ -180,7 +180,7 @@ class LightningModule(View):
 
     @property
     def current_epoch(self) -> int:
-        "The trainer's epoch number"
+        "The index of the current epoch, as `trainer.current_epoch`"
         return self.trainer.current_epoch
 
     def __getattr__(self, k):
@@ -277,7 +277,7 @@ class LightningCallback(ForeignCallback):
         is_in_sanity_check = self.learn.mode=='sanity' and name.startswith('on_validation_')
         return is_in_sanity_check or super()._applies(name, o)
     def due(self, name):
-        "Return whether to call `name`: `on_train_start` after a sanity check, `teardown` unless after an exception"
+        "Return whether to call `name`: no `teardown` after an error, no `on_train_start` before the sanity check ends"
         if name=='setup': return self.learn.mode!='predict'   # in a prediction `before_predict` calls it
         if name=='on_train_start': return not self.begins_after_sanity_check
         return name!='teardown' or self.learn.exc is None

@@ -208,7 +208,7 @@ class PAAccelerator(View):
     is_main_process = is_local_main_process = of_process(is_first)
     device = of_learner('device')
     def wait_for_everyone(self) -> None:
-        "Wait for the other processes; all of them must call it"
+        "Wait until all processes have called this method"
         team().meet('`wait_for_everyone`')
     def unwrap_model(self,
         model:Any # a model, wrapped or not
@@ -219,7 +219,7 @@ class PAAccelerator(View):
         obj:Any,  # the object to save
         file:Any  # a path, or an open binary file
     ) -> None:
-        "Save an object with `torch.save`, in process 0"
+        "Save an object with `torch.save`, in process 0 only"
         if self.is_main_process: torch.save(obj, file)
     def print(self,
         *args:Any # the objects to print
@@ -229,7 +229,7 @@ class PAAccelerator(View):
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #f97be506
 class CallbackHandler:
-    "Calls a method of each of several callbacks, in order"
+    "Calls the same method of several callbacks, in order"
     def __init__(self,
         callbacks:Any # callbacks of pytorch-accelerated: instances or classes
     ):
@@ -251,12 +251,12 @@ class CallbackHandler:
     def add_callbacks(self,
         callbacks:Any # callbacks, or classes of them
     ) -> None:
-        "Add each of several callbacks; raise ValueError for a second one of a class"
+        "Add several callbacks; raise ValueError if there is already one of the same class"
         for cb in callbacks: self.add_callback(cb)
     def add_callback(self,
         callback:Any # a callback, or its class
     ) -> None:
-        "Add a callback; raise ValueError if there is already one of its class"
+        "Add a callback; raise ValueError if there is already one of the same class"
         cb = callback() if isinstance(callback, type) else callback
         if type(cb) in map(type, self.callbacks): raise ValueError(
             f'there is already a {type(cb).__name__}: remove one, as a trainer has only one callback of each class')
@@ -287,7 +287,7 @@ class PAHandler(View, CallbackHandler):
         return [cb for cb in self.learn.cbs if isinstance(cb, classes)]
     def _add(self, cb): self.learn.add_cb(cb)
     def clear_callbacks(self) -> None:
-        "Remove the callbacks that `callbacks` lists from the Learner"
+        "Remove all of `callbacks` from the Learner"
         self.learn.remove_cbs(self._in_learner())
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4eba8f39
@@ -337,7 +337,7 @@ class PATrainer(View):
         tensor:torch.Tensor,    # a tensor of this process
         padding_value:Any=None  # not used: tensors of different lengths are gathered too
     ) -> Any:
-        "Return the tensors of all processes, concatenated; all of them must call it"
+        "Return the concatenated tensors of all processes, which must all call this method"
         return maybe_gather(tensor)
     def get_model(self,
         keep_torch_compile:bool=True # not used
@@ -351,7 +351,7 @@ class PATrainer(View):
         save_scheduler:bool=True,    # save the scheduler's state, if there is a scheduler?
         save_per_node:bool=True      # not used: process 0 writes
     ) -> None:
-        "Save a checkpoint in exactly this file, with the entries of pytorch-accelerated; all processes must call it"
+        "Save a checkpoint in pytorch-accelerated's format in exactly this file; all processes must call this method"
         state = dict(model_state_dict=self.get_model().state_dict())
         if save_optimizer: state['optimizer_state_dict'] = self.optimizer.state_dict()
         if save_scheduler and self.scheduler is not None: state['scheduler_state_dict'] = self.scheduler.state_dict()
@@ -362,7 +362,7 @@ class PATrainer(View):
         load_optimizer:bool=True, # load the optimizer's state, if the file has it?
         load_scheduler:bool=True  # load the scheduler's state, if the file has it?
     ) -> dict:
-        "Load a checkpoint into model, optimizer and scheduler, and return its content; all processes must call it"
+        "Load model, optimizer and scheduler, and return the checkpoint as a dict; all processes must call this method"
         self._accelerator.wait_for_everyone()
         state = torch.load(checkpoint_path, map_location='cpu', weights_only=True)
         self.get_model().load_state_dict(state['model_state_dict'])
@@ -410,7 +410,7 @@ class PACallback(ForeignCallback):
         trainer.run_history.at = name
         return trainer,
     def keywords(self, name):
-        "Return keyword arguments for `name`: batch and outputs after a step, `is_intermediate` in eval epochs; else {}"
+        "Return batch, output and training step for `*_step_end`, `is_intermediate` for `on_eval_epoch_*`, else {}"
         if name in ('on_eval_epoch_start','on_eval_epoch_end'): return dict(is_intermediate=False)
         if not name.endswith('_step_end'): return {}
         learn = self.learn
@@ -429,7 +429,7 @@ class PACallback(ForeignCallback):
         super().before_fit()
         trainer_of(self.learn).run_history.reset()
     def cleanup(self):
-        "Restore loaders that a callback has replaced"
+        "Restore the loaders that a callback has replaced"
         layers = vars(trainer_of(self.learn)).pop('layers', {})
         for layer in layers.values(): remove_layer(self.learn, layer)
 
@@ -445,7 +445,7 @@ class StopTrainingError(Exception):
     "Raised by a pytorch-accelerated callback to end a fit early; `PACallback` turns it into CancelFit"
 
 class TrainerCallback:
-    "Base class of pytorch-accelerated's callbacks, usable without that package"
+    "Base class of pytorch-accelerated's callbacks, usable if that package is not installed"
     def as_callback(self) -> PACallback:
         "Wrap this callback in a `PACallback` for a Learner"
         return PACallback(self)
@@ -614,20 +614,20 @@ class Trainer(PATrainer):
 
     # methods that a subclass may override; each is called before the callbacks' event of the same name
 
-    def training_run_start(self) -> None: "Called when `train` begins"
-    def training_run_epoch_end(self) -> None: "Called after the training and evaluation of an epoch"
-    def training_run_end(self) -> None: "Called when `train` ends"
-    def train_epoch_start(self) -> None: "Called before the training phase of an epoch, with the model in training mode"
-    def train_epoch_end(self) -> None: "Called after the training phase of an epoch"
-    def eval_epoch_start(self) -> None: "Called before an evaluation, with the model in evaluation mode"
-    def eval_epoch_end(self) -> None: "Called after an evaluation"
-    def evaluation_run_start(self) -> None: "Called when `evaluate` begins"
-    def evaluation_run_end(self) -> None: "Called when `evaluate` ends"
+    def training_run_start(self) -> None: "Do nothing; called when `train` begins"
+    def training_run_epoch_end(self) -> None: "Do nothing; called after the training and evaluation of an epoch"
+    def training_run_end(self) -> None: "Do nothing; called when `train` ends"
+    def train_epoch_start(self) -> None: "Do nothing; called before each training phase, in training mode"
+    def train_epoch_end(self) -> None: "Do nothing; called after the training phase of an epoch"
+    def eval_epoch_start(self) -> None: "Do nothing; called before an evaluation, with the model in evaluation mode"
+    def eval_epoch_end(self) -> None: "Do nothing; called after an evaluation"
+    def evaluation_run_start(self) -> None: "Do nothing; called when `evaluate` begins"
+    def evaluation_run_end(self) -> None: "Do nothing; called when `evaluate` ends"
 
     def calculate_train_batch_loss(self,
         batch:Any # the batch as the loader gave it
     ) -> dict:
-        "Return a dict of `loss`, `model_outputs` and `batch_size` for the training batch"
+        "Return a dict of `loss`, `model_outputs` and `batch_size` for a training batch"
         xb,yb = batch[0],batch[1]
         out = self.model(xb)
         return dict(loss=self.loss_func(out, yb), model_outputs=out, batch_size=find_bs(yb))
@@ -687,8 +687,8 @@ class Trainer(PATrainer):
         gradient_accumulation_steps:int=1, # batches per optimizer step
         gradient_clip_value:float|None=None, # the largest absolute value of an element of a gradient; None: no limit
         create_scheduler_fn:Callable|None=None, # function of the optimizer that returns a scheduler; None: none
-        train_dataloader_kwargs:dict|None=None, # arguments of the training `DataLoader`
-        eval_dataloader_kwargs:dict|None=None,  # arguments of the validation `DataLoader`
+        train_dataloader_kwargs:dict|None=None, # arguments of the training `DataLoader`; None: the defaults
+        eval_dataloader_kwargs:dict|None=None,  # arguments of the validation `DataLoader`; None: the defaults
         reset_run_history:bool=True,       # not used: the history is always reset
         collate_fn:Callable|None=None      # collates samples into a batch; None: PyTorch's default
     ) -> None:

@@ -16,7 +16,7 @@ from ..observe.files import MetricsLogger
 
 # %% ../../nbs/contrib/15_search.ipynb #5615f8ea
 class OptunaPruning(TrackerCallback):
-    "Reports a value to an Optuna trial after each validation; raises `optuna.TrialPruned` if Optuna prunes it"
+    "Reports a value to an Optuna trial after each validation; raises `optuna.TrialPruned` if Optuna prunes the trial"
     acts = 'nothing'   # it may shorten a run, but the length is not part of the run's identity
     saves = 'watch','reported'
     known = frozenset()   # steps whose values the trial already had when the fit resumed

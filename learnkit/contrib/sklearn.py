@@ -125,7 +125,7 @@ class _Estimator(_Parameters):
         y:Any,                 # the targets of the samples
         sample_weight:Any=None # the weight of each sample's loss; None: equal weights
     ) -> Self:
-        "Create a new Learner, `learn_`, with `make`, and train it; return the estimator itself"
+        "Create a new Learner with `make`, store it in `learn_`, and train it; return the estimator"
         vars(self).pop('learn_', None)   # if fitting fails, the old Learner does not match the new attributes
         for k,f in dict(make=self.make, train=self.train).items():
             if not callable(f): raise TypeError(f'`{k}` must be a function, not {f!r:.60}')

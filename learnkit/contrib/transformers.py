@@ -23,18 +23,18 @@ from ..loop.loop import loader_len
 def eval_metrics(
     found:Measured,    # the values of an epoch
     seconds:float,     # how long the validation took
-    n_batches:int,     # the number of its batches
-    n_samples:int|None # the number of its samples; None: unknown
+    n_batches:int,     # the number of validation batches
+    n_samples:int|None # the number of validation samples; None: unknown
 ) -> dict:
-    "Return the validation results and their speed under Hugging Face's names"
+    "Return the results and the speed of a validation under Hugging Face's names"
     numbers = {f'eval_{k}':v for k,v in {**found.valid, **found.other}.items()}
     return {**numbers, **speed_of('eval', seconds, n_batches, n_samples)}
 
 def speed_of(
     phase:str,         # 'train' or 'eval'
     seconds:float,     # how long the phase took
-    n_steps:int,       # the number of its optimizer steps, or of its batches in an evaluation
-    n_samples:int|None # the number of its samples; None: unknown
+    n_steps:int,       # the number of optimizer steps in the phase; in an evaluation, of batches
+    n_samples:int|None # the number of samples in the phase; None: unknown
 ) -> dict:
     "Return the runtime and the speed of a phase under Hugging Face's names"
     seconds = max(seconds, 1e-9)
@@ -138,7 +138,7 @@ class HFControl:
     def obey(self,
         learn:Any # the Learner
     ) -> None:
-        "Clear and carry out the requests; raise CancelTrain to end an epoch, NotImplementedError if unsupported"
+        "Clear the flags and act on them; raise CancelTrain to end an epoch, NotImplementedError if not supported"
         requests = _take_requests(self)
         for k in requests:
             if k in _instead: raise NotImplementedError(f'`control.{k}` has no counterpart here: {_instead[k]}')
@@ -256,7 +256,7 @@ class HFCallback(ForeignCallback):
         self._call_own('on_log')
 
     def due(self, name):
-        "Return whether to call `name`: no `on_step_*` within a step, no `on_substep_end` at its end or the last batch"
+        "Return whether to call `name`: `on_step_*` once per step, `on_substep_end` after other batches except the last"
         match name:
             case 'on_step_begin':  return self.begins
             case 'on_step_end':    return self.stepped

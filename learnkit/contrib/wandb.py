@@ -128,7 +128,7 @@ class WandbLogger(ServiceLogger):
     def _last(self, id): return max([row['step'] for row in self._rows(id)], default=-1)
 
     def read_log(self) -> list: # a list of dicts
-        "Return the rows of the run that are on this disk; after the run has finished, wait until all are written"
+        "Return the run's rows on this disk; once the run has finished, wait up to `wait` seconds for its last rows"
         is_over = getattr(self.experiment, '_is_finished', self.experiment is None)
         if is_over: self._wait_for_rows()
         return self._rows(self.id)

@@ -54,7 +54,7 @@ class ActivationPlots:
     def plot_layer_stats(self,
         idx:int # index of the layer in `modules`
     ) -> Any:
-        "Plot one layer's mean, standard deviation and share near zero over time; return the matplotlib figure"
+        "Plot a layer's mean, standard deviation and fraction near zero over time; return the matplotlib figure"
         return self.plot_stats([idx])
 
     def plot_stats(self,
@@ -97,9 +97,9 @@ def activation_stats(
     bins:int=40,    # number of bins of the histogram; 0: no histogram
     lo:float=0.,    # lower edge of the first bin
     hi:float=10.,   # upper edge of the last bin; values outside are not counted
-    near:float=.05  # values up to this count as near zero, all negative ones too, as in fastai
+    near:float=.05  # values up to this, and thus all negative ones, count as near zero, as in fastai
 ) -> torch.Tensor:
-    "Return `[mean, variance (of the population), share near zero, *counts]` of `o`, computed on its device"
+    "Return `[mean, variance, fraction near zero, *counts]` of `o` on its device; the variance is of the population"
     o = o.detach().flatten().float()
     var,mean = torch.var_mean(o, correction=0)
     stats = torch.stack([mean, var, (o<=near).float().mean()])
@@ -112,11 +112,11 @@ def activation_stats(
 # %% ../../nbs/observe/15b_activation_stats.ipynb #375dd48e
 def pool_stats(
     stats:torch.Tensor,  # the results of `activation_stats`, one per row
-    ns:list[int],        # number of values behind each row
+    ns:list[int],        # number of activations that each row summarizes
     group:list[int],     # index of the group that each row belongs to
     n_groups:int         # number of groups
 ) -> torch.Tensor:
-    "Return `[mean, standard deviation, share near zero, *counts]` of each group of rows"
+    "Return `[mean, standard deviation, fraction near zero, *counts]` of each group of rows, one row per group"
     group = torch.tensor(group)
     ns    = torch.tensor(ns, dtype=torch.float64)
     stats = stats.double()
@@ -133,7 +133,7 @@ def pool_stats(
 # %% ../../nbs/observe/15b_activation_stats.ipynb #90031cee
 @check_args
 class ActivationStats(ActivationPlots, HookCallback):
-    "Records mean, standard deviation, share near zero and histogram of each layer's output (from fastai)"
+    "Records the mean, standard deviation, fraction near zero and histogram of each layer's output (from fastai)"
     acts = 'nothing'
     order,modes,run_valid = -20,('fit','lr_find'),False
     def __init__(self,
@@ -219,7 +219,7 @@ class ActivationStats(ActivationPlots, HookCallback):
         self.unread = []
 
     def table(self) -> torch.Tensor:
-        "Return batch x layer x (mean, standard deviation, share near zero, *counts); ValueError if nothing is recorded"
+        "Return batch x layer x (mean, standard deviation, fraction near zero, *counts); raise ValueError if empty"
         self._read()
         if not self.tables: raise ValueError('ActivationStats has recorded no batch yet: call `learn.fit(n)` first')
         if len(self.tables)>1: self.tables = [torch.cat(self.tables)]
@@ -228,19 +228,19 @@ class ActivationStats(ActivationPlots, HookCallback):
     def layer_stats(self,
         idx:int # index of the layer in `modules`
     ) -> L:
-        "Return a layer's means, standard deviations and shares near zero: three lists, a value per recorded batch"
+        "Return a layer's means, standard deviations and fractions near zero: three lists, one value per batch"
         return L(L(o.tolist()) for o in self.table()[:,idx,:3].T)
 
     def hist(self,
         idx:int # index of the layer in `modules`
     ) -> torch.Tensor:
-        "Return the logarithm (`log1p`) of a layer's counts, bin x batch; raise ValueError if there are none"
+        "Return the logarithm (`log1p`) of a layer's counts, bin x batch; raise ValueError if none were recorded"
         if not self.with_hist: raise ValueError('no histograms were recorded: pass `with_hist=True` to ActivationStats')
         return self.table()[:,idx,3:].T.log1p().float()
 
     @property
     def stats(self) -> L:
-        "For each batch, for each layer: a dictionary of `mean`, `std`, `near_zero` (and `hist`)"
+        "A list per batch with a dictionary per layer: `mean`, `std`, `near_zero` and, if recorded, `hist`"
         def name_values(stats):
             row = dict(zip(('mean','std','near_zero'), stats[:3].tolist()))
             if self.with_hist: row['hist'] = stats[3:]

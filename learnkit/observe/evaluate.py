@@ -99,7 +99,7 @@ class EvaluatorColumn:
 # %% ../../nbs/observe/00b_evaluator.ipynb #82264ec4
 @check_args
 class Evaluator(EveryCallback):
-    "Evaluates another loader at intervals, with its own metrics; `history` has the results"
+    "Evaluates another loader with its own metrics, at intervals or when a value improves; `history` has the results"
     acts = 'nothing'
     saves = 'every','when_better','history'
     last_epoch:int|None = None   # the last epoch that ended with an evaluation; None: no epoch yet
@@ -131,7 +131,7 @@ class Evaluator(EveryCallback):
 
     @property
     def name(self) -> str:
-        "The name of the callback: for the label 'test', `learn.evaluate_test`"
+        "The name of the callback, such as `evaluate_test` for the label 'test'"
         return f'evaluate_{self.label}'
     def column_metrics(self) -> dict:
         "Return {column name: metric}; the loss column has None"
@@ -211,7 +211,7 @@ class Evaluator(EveryCallback):
     def act(self,
         epoch:bool=False # is it called at the end of an epoch?
     ) -> dict:
-        "Evaluate now, and add a row to `history`; return the loss and the metrics by name"
+        "Evaluate now, log the results and add them to `history`; return the loss and the metrics by name"
         found = {self:self._evaluate(epoch)}
         return self._announce(found, epoch)[self.label]
 
@@ -284,7 +284,7 @@ event.register('after_sanity', '`results` holds their loss and metrics',
 
 @check_args
 class SanityCheck(Callback):
-    "Validates `n` batches before training begins; `results` are the loss and the metrics, by name"
+    "Validates `n` batches before training begins, then restores the state; `results` are the loss and metrics by name"
     acts = 'nothing'
     order,modes = 110,('fit',)   # after all other callbacks were set up
     results = None

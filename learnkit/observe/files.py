@@ -59,7 +59,7 @@ class LogFile(Stateful):
             self.error = e
 
     def close(self) -> None:
-        "Flush the file to the disk and close it; warn about rows that could not be written"
+        "Flush the file to the disk, close and unlock it; warn about rows that could not be written"
         can_retry = self.error is not None and self.held
         if can_retry: self.write(b'')
         if self.file is not None:
@@ -71,7 +71,7 @@ class LogFile(Stateful):
         self.file = self.error = self.pid = None
 
     def sync(self) -> None:
-        "Flush the file to the disk; write it again if it was deleted"
+        "Flush the file to the disk; if it was deleted, write it again and warn"
         self._restore_deleted()
         try: os.fsync(self.file.fileno())
         except OSError: pass   # some file systems do not support this
@@ -186,7 +186,7 @@ class MetricsLogger(Callback):
         row:dict, # the row
         step:int  # training batches so far, in all fits
     ) -> None:
-        "Log the learning rates, then the numeric values of a history row, except `train_iter`"
+        "Log the learning rates and the numeric values of a row of the history, except `train_iter`"
         numbers = {name:v for name,v in row.items() if isinstance(v, (int,float))}
         metrics = _learning_rates(self.learn.opt) | numbers
         metrics.pop('train_iter', None)   # `step` has the same information
@@ -196,7 +196,7 @@ class MetricsLogger(Callback):
         metrics:dict, # metrics by name
         step:int      # training batches so far, in all fits
     ) -> None:
-        "Pass `metrics` to `write`, in the main process only; raise ValueError if `step` goes back"
+        "Pass `metrics` to `write`, in the main process only; raise ValueError if `step` decreases"
         if self.counts(step): self.write(metrics, step)
 
     def log_media(self,
@@ -204,7 +204,7 @@ class MetricsLogger(Callback):
         media:dict, # the logged objects, by name
         step:int    # training batches so far, in all fits
     ) -> None:
-        "Pass `media` to `write_media`, in the main process only; raise ValueError if `step` goes back"
+        "Pass `media` to `write_media`, in the main process only; raise ValueError if `step` decreases"
         if self.counts(step): self.write_media(kind, media, step)
 
     def write_media(self,
@@ -217,7 +217,7 @@ class MetricsLogger(Callback):
     def counts(self,
         step:int # training batches so far, in all fits
     ) -> bool:
-        "Return whether this process writes, and record `step`; raise ValueError if `step` goes back"
+        "Return whether this process writes, and record `step` if so; raise ValueError if `step` decreases"
         if rank_distrib(): return False
         if step<self.last: raise ValueError(
             f'step {step} was logged after step {self.last}, but steps must not decrease: '
@@ -258,7 +258,7 @@ class MetricsLogger(Callback):
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Continue from `state`; drop pending rows, which the log has already"
+        "Restore the state, and drop pending rows, which the log has already"
         self.learn._outbox.clear()
         super().load_state_dict(state)
 
@@ -311,9 +311,9 @@ class FileLogger(MetricsLogger):
         self.write_hparams(self.learn.hparams(), self.start)
     def write_hparams(self,
         hparams:dict, # numbers and short texts by name
-        step:int      # the training batches of earlier fits
+        step:int      # number of training batches in earlier fits
     ) -> None:
-        "Write the hyperparameters, at the beginning of the file; does nothing unless a subclass defines it"
+        "Write the hyperparameters at the beginning of the file; do nothing unless a subclass defines it"
 
     def counts(self, step):
         self._begin()
@@ -431,7 +431,7 @@ class CSVFile(LogFile):
             self.add_names(names)
 
     def add_names(self,
-        names:list # names of columns, new ones and others
+        names:list # column names; those of existing columns are skipped
     ) -> None:
         "Add the names that are not columns yet; the next write rewrites the file with the new header"
         new = [name for name in names if name not in self.names]
@@ -443,7 +443,7 @@ class CSVFile(LogFile):
     def add(self,
         row:dict # values by column name
     ) -> None:
-        "Append a row, or merge it into the last row if that is of the same batch and no value conflicts"
+        "Append a row, or merge it into the last row if both are of the same batch and no values conflict"
         last_row,start = self.last
         is_in_file = last_row and not self.held
         is_mergeable = is_in_file and can_merge_rows([last_row], row)

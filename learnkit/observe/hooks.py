@@ -143,7 +143,7 @@ def _is_compiled(model):
 
 @check_args
 class HookCallback(Callback):
-    "Puts a `Hook` on each layer, which calls `hook(m, i, o)` (semantics of fastai's `HookCallback`)"
+    "Puts a `Hook` that calls `hook(m, i, o)` on each layer, as fastai's `HookCallback` does"
     hook:Callable = staticmethod(noops)
     def __init__(self,
         modules:Any=None,             # the modules to hook; None: all layers that have parameters
@@ -153,7 +153,7 @@ class HookCallback(Callback):
         detach:bool=True,             # detach the tensors from the graph before `hook` gets them
         cpu:bool=True,                # copy the results to the CPU when `stored` is read
         include_paramless:bool=False, # with `modules=None`: hook layers without parameters too
-        **kwargs                      # `hook=` a function of (module, input, output), or events as in `Callback`
+        **kwargs                      # `hook`, a function of (module, input, output), or handlers as for `Callback`
     ):
         every = check_whole('every', every, what='a number of batches', none=True)
         if 'hook' in kwargs: self.hook = kwargs.pop('hook')

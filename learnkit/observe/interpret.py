@@ -49,7 +49,7 @@ def vocab_of(
     dls:Any,             # the data, which may have a `vocab`
     vocab:list|None=None # names to use instead; None: those of `dls`
 ) -> list|None:
-    "Return the names of the classes, None if there are none; the last ones if `vocab` has several lists"
+    "Return the names of the classes, or None if there are none; if `vocab` has several lists, return the last one"
     if vocab is None: vocab = getattr(dls, 'vocab', None)
     if vocab is None or len(vocab)==0: return None
     *_,last = vocab
@@ -79,7 +79,7 @@ class Interpretation:
         with_input:bool=False,   # store the inputs; False: read the requested inputs again, if possible
         vocab:list|None=None     # names of the classes; None: those of `learn.dls`
     ) -> 'Interpretation':
-        "Return the `Interpretation` of the predictions of `learn` for a dataset"
+        "Predict a dataset with `learn`, and return an `Interpretation` of the results"
         dl = learn._loader(ds_idx, dl)
         results = learn.get_preds(dl=dl, act=act, with_input=with_input, with_decoded=True, with_loss=True)
         *_,preds,targs,decoded,losses = results
@@ -129,7 +129,7 @@ class Interpretation:
     def rows(self,
         idxs:int|list|Tensor # indices of the samples
     ) -> History:
-        "Return a table of samples: index, loss, target, prediction and its probability or score, inputs if available"
+        "Return a table of samples: index, loss, target, prediction and its probability or score, and any inputs"
         idxs = torch.as_tensor(idxs).reshape(-1)
         inputs,preds,targs,decoded,losses = self[idxs]
         inputs = inputs_by_name(inputs)
@@ -158,7 +158,7 @@ def value_text(
     v:Any,               # an input, a target or a decoded prediction of one sample
     vocab:list|None=None # names of the classes
 ) -> str:
-    "Return a value for a title or a table: the name of a class, the names of several, or the first numbers"
+    "Return a value as text for a title or a table: the names of its classes, or its first four numbers"
     if not isinstance(v, Tensor): return str(v)
     if vocab is not None:
         names = _format_class(v, vocab)
@@ -185,7 +185,7 @@ def _is_binary(t): return bool(((t==0) | (t==1)).all())
 def inputs_by_name(
     inputs:Any # the inputs of a batch; None: there are none
 ) -> Mapping:
-    "Return the inputs as a mapping (a mapping unchanged): `input`, or `input 0`, `input 1` for several; empty for None"
+    "Return a dict of `input`, or of `input 0`, `input 1`, … for several inputs; {} for None; a mapping unchanged"
     if inputs is None: return {}
     if isinstance(inputs, Mapping): return inputs
     if not is_listy(inputs): return {'input':inputs}
@@ -218,7 +218,7 @@ from ..loop.settings import pyplot
 def is_image(
     t:Any # a batch of inputs
 ) -> bool:
-    "Return whether `t` is (n, channels, height, width) with 1, 3 or 4 channels, or (n, height, width)"
+    "Return whether `t` is a tensor (n, channels, height, width) with 1, 3 or 4 channels, or (n, height>3, width>3)"
     if not isinstance(t, Tensor): return False
     if t.ndim==4: return t.shape[1] in (1,3,4)
     if t.ndim!=3: return False
@@ -241,7 +241,7 @@ def is_mask(
 def normalization_of(
     ds:Any # a dataset
 ) -> tuple|None:
-    "Return the mean and standard deviation of the normalization in a dataset's transforms; None without one"
+    "Return the mean and standard deviation with which a dataset's transforms normalize; None if they do not"
     todo,seen = [ds],[]   # `seen` prevents endless loops
     while todo:
         o = todo.pop()
@@ -277,7 +277,7 @@ def draw_images(
     titles:list,             # a title for each image
     masks:Tensor|None=None,  # a mask for each image, drawn over it; None: no masks
     stats:tuple|None=None,   # mean and standard deviation that normalized them; None: not normalized
-    colors:list|None=None,   # the colours of the titles; None: black
+    colors:list|None=None,   # the colors of the titles; None: black
     ncols:int=5,             # images in a row
     figsize:tuple|None=None  # width and height in inches; None: set from the number of images
 ) -> Any:
@@ -421,7 +421,7 @@ def show_batch(self:DataLoaders,
     ncols:int|None=None,       # images in a row; None: 5, or 2 per mask if there are several masks
     figsize:tuple|None=None    # width and height in inches; None: set from the number of images
 ) -> Any:
-    "Show samples of the next batch: return axes of images, else a table; raise ValueError for an unknown `ds_idx`"
+    "Show the first batch: draw images and return the axes, or return a table; raise ValueError without loader `ds_idx`"
     dl = self.loaders[ds_idx] if ds_idx in range(len(self)) else None
     if dl is None: raise ValueError(
         f'there is no loader with index {ds_idx} (`ds_idx`): these DataLoaders have {len(self)} loaders')
