@@ -174,7 +174,7 @@ def _parse(parser, args):
         config = json.loads(parser.dump(parsed, format='json'))
         hidden = [k for k,v in _flat(config).items() if '***' in str(v)]
         if hidden: parser.error(
-            f'`{hidden[0]}` has ***, because secrets are not written to files. Pass it again, with `--{hidden[0]} …`')
+            f'`{hidden[0]}` is masked, because secrets are not saved. Pass it again, with `--{hidden[0]} …`')
     except ArgumentError as e: raise ValueError(e.message) from None
     return parsed,config
 

@@ -720,7 +720,7 @@ class LoadBestModelCallback(HasMonitorCallback):
         if (model_save_fn is None)!=(model_load_fn is None): raise ValueError(
             'pass `model_save_fn` and `model_load_fn` together: one loads what the other has saved')
         if model_save_fn is None: _check_weights_only(only_state_dict)
-        elif save_folder is None: raise ValueError('`model_save_fn` needs a `save_folder`')
+        elif save_folder is None: raise ValueError('`model_save_fn` needs a folder: pass `save_folder`')
         self.folder = None if save_folder is None else Path(save_folder)/'best_so_far'
         self.save_fn,self.load_fn,self.delete_after_train = model_save_fn,model_load_fn,delete_after_train
         self.weights,self.is_saved = None,False

@@ -33,8 +33,8 @@ class OptunaPruning(TrackerCallback):
         directions = [o.name.lower() for o in getattr(getattr(self.trial, 'study', None), 'directions', ())]
         ours,better = ('minimize','lower') if self.watch.lower else ('maximize','higher')
         if len(directions)>1: raise ValueError('Optuna cannot prune trials of a study with several objectives: create '
-                                               'it with one direction, or remove OptunaPruning')
-        if directions not in ([], [ours], ['not_set']): raise ValueError(
+                                               'the study with one direction, or remove OptunaPruning')
+        if directions not in ([], [direction], ['not_set']): raise ValueError(
             f'the study would {directions[0]} `{self.watch.name}`, but {better} values of it are better: '
             f"write `optuna.create_study(direction='{ours}')`")
 

@@ -65,7 +65,7 @@ class _Parameters(BaseEstimator):
         for k in given:
             if k not in params: raise TypeError(f'`make` has no parameter `{k}`: write `def make(dls, {k}=…)`')
         for k,v in params.items():
-            if v is Parameter.empty: raise TypeError(f'`make` needs `{k}`: give it a default, or a value here')
+            if v is Parameter.empty: raise TypeError(f'`make` needs `{k}`: give `{k}` a default, or pass `{k}=…`')
             if hasattr(type(self), k): raise TypeError(
                 f'`make` has a parameter `{k}`, but estimators have a `{k}` of their own: rename it')
 
@@ -96,8 +96,8 @@ class _SampleWeight(Callback):
         self.part = slice(None)
     def before_micro_batch(self, items):
         if items is None: raise ValueError(
-            '`sample_weight` cannot be combined with `split`, which hides which samples it selects: omit one of them')
-        self.part = items
+            '`sample_weight` cannot be combined with `split`, as its micro-batches have no indices: omit one of them')
+        self.micro_batch = items
 
     def after_loss(self):
         learn = self.learn
@@ -176,7 +176,7 @@ class LearnerClassifier(ClassifierMixin, _Estimator):
         p,n = self._preds(X, act=act),len(self.classes_)
         if n==2 and p.size==len(p): p = p.reshape(-1, 1); p = np.hstack([1-p, p])
         if p.shape!=(len(p), n): raise ValueError(
-            f'the model returned {p.shape} for {len(p)} samples of {n} classes: give it `len(dls.vocab)` outputs')
+            f'the model returned {p.shape} for {len(p)} samples of {n} classes: it needs `len(dls.vocab)` outputs')
         return p
 
     def predict_proba(self,

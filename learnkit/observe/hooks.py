@@ -27,7 +27,7 @@ class Hook:
         cpu:bool=False,        # copy the result to the CPU when `stored` is read (only with `detach`)
         gather:bool=False      # gather the tensors of all processes first, and wait for them (only with `detach`)
     ):
-        if not isinstance(m, nn.Module): raise TypeError(f'a hook is for a module of the model, not {m!r:.60}')
+        if not isinstance(m, nn.Module): raise TypeError(f'`Hook` needs a module, such as `model[0]`, not {m!r:.60}')
         self.hook_func,self.detach,self.cpu,self.gather = hook_func,detach,cpu,gather
         self.removed,self._stored = False,None
         register = m.register_forward_hook if is_forward else m.register_full_backward_hook
@@ -75,7 +75,7 @@ class Hooks:
     ):
         self.hooks = []
         if not isinstance(ms, Iterable): raise TypeError(
-            f'hooks are for a list of modules, such as `[*model.children()]`, not {type(ms).__name__}')
+            f'`Hooks` needs a list of modules, such as `[*model.children()]`, not {type(ms).__name__}')
         try:
             for m in ms: self.hooks.append(Hook(m, hook_func, is_forward, detach, cpu, gather))
         except BaseException:   # all or none
