@@ -31,15 +31,15 @@ class TqdmBar(TerminalBar):
         self.end()
         LineDisplay.begin(self, what, n)
         self.wrap_streams()
-        self.text = getattr(self.out, 'isatty', bool)()   # is the bar drawn by `draw`, not by tqdm?
-        self.bar = self.tqdm(total=n, desc=what, leave=False, dynamic_ncols=not self.text, mininterval=0,
-                             ascii=self.fill=='#', file=io.StringIO() if self.text else self.out)
-        if self.text: self.draw(0, '')
+        self.is_terminal = getattr(self.out, 'isatty', bool)()   # then `draw` draws the bar, not tqdm
+        self.bar = self.tqdm(total=n, desc=what, leave=False, dynamic_ncols=not self.is_terminal, mininterval=0,
+                             ascii=self.fill=='#', file=io.StringIO() if self.is_terminal else self.out)
+        if self.is_terminal: self.draw(0, '')
 
     def update(self, i, note=''):
         self.bar.set_postfix_str(note, refresh=False)
         self.bar.n = i
-        if self.text: self.draw(i, '')
+        if self.is_terminal: self.draw(i, '')
         else: self.bar.refresh()
 
     def fitting(self, i, text, width):
@@ -47,7 +47,7 @@ class TqdmBar(TerminalBar):
         return str(self.bar)
 
     def erase(self):
-        if self.bar is not None and not self.text: self.bar.clear()
+        if self.bar is not None and not self.is_terminal: self.bar.clear()
         super().erase()
 
     def write(self, line, table=False):
@@ -66,7 +66,7 @@ displays['tqdm'] = TqdmBar
 class RichBar(LineDisplay):
     "Shows rich progress bars for epochs and batches below the rows of the history, and new best values in green"
     pace = .2                              # seconds between two updates
-    bars,epochs,batches = None,None,None   # the display, its bar of epochs, and its bar of batches
+    bars,epoch_task,batch_task = None,None,None   # the display, its bar of epochs, and its bar of batches
     def __init__(self,
         n_epoch:int=0 # number of epochs in the table; 0: no table
     ):
@@ -91,25 +91,25 @@ class RichBar(LineDisplay):
 
     def epoch(self, i):
         if not self.n_epoch: return
-        if self.epochs is None:
-            self.epochs = self.bars.add_task('Epochs', total=self.n_epoch, note='', phase='epochs')
-        self.bars.update(self.epochs, completed=i)
+        if self.epoch_task is None:
+            self.epoch_task = self.bars.add_task('Epochs', total=self.n_epoch, note='', phase='epochs')
+        self.bars.update(self.epoch_task, completed=i)
 
     def begin(self, what, n):
         self.end()
         self.bars.start()
-        self.batches = self.bars.add_task(what, total=n, note='', phase=what.split()[-1])
+        self.batch_task = self.bars.add_task(what, total=n, note='', phase=what.split()[-1])
         self.bars.refresh()
 
-    def update(self, i, note=''): self.bars.update(self.batches, completed=i, refresh=True, note=note)
+    def update(self, i, note=''): self.bars.update(self.batch_task, completed=i, refresh=True, note=note)
 
     def leave(self):
-        self.bars.live.transient,self.batches = False,None
+        self.bars.live.transient,self.batch_task = False,None
         self.bars.live.stop()
 
     def end(self):
-        if self.batches is not None: self.bars.remove_task(self.batches)
-        self.batches = None
+        if self.batch_task is not None: self.bars.remove_task(self.batch_task)
+        self.batch_task = None
 
     def close(self):
         self.end()
@@ -124,20 +124,20 @@ class RichBar(LineDisplay):
 
     def _style(self, row):
         "Return the lines of a row as rich `Text`s: the head in bold, new best values in green"
-        lines,better = self.arrange_row(row),self._better(row)
+        lines,new_best = self.arrange_row(row),self._find_new_best(row)
         n_head = len(lines)   # how many of the lines belong to the head
         if self.table is not None and row!=self.head: n_head -= len(self.table.lines)
         def style(n, i):
             if n<n_head: return 'bold'
-            return 'green' if i in better else ''
+            return 'green' if i in new_best else ''
         return [self.Text('').join(self.Text(c, style(n, i)) for i,c in l) for n,l in enumerate(lines)]
 
-    def _better(self, row):
+    def _find_new_best(self, row):
         "Return the indices of the columns whose values are new best ones; none for the head"
         if self.head is None: self.head = row
-        return {i for i,o in enumerate(zip(self.head, row)) if row!=self.head and self._improves(*o)}
+        return {i for i,o in enumerate(zip(self.head, row)) if row!=self.head and self._update_best(*o)}
 
-    def _improves(self, name, cell):
+    def _update_best(self, name, cell):
         "Return whether `cell` is better than all previous values of column `name`, and store it; False for the first"
         try: v,lower = float(cell),lower_better(name)
         except ValueError: return False

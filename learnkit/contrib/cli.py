@@ -34,34 +34,34 @@ from ..recovery.identity import differences
 import learnkit.observe.outbox   # noqa: F401  for `learn.hparams`
 
 # %% ../../nbs/contrib/17_cli.ipynb #55166549
-def _hide(k, v):
+def _mask_secrets(k, v):
     "Return `v`, the value of setting `k`, with secrets masked"
-    if isinstance(v, Mapping): return {n:_hide(n, o) for n,o in v.items()}
-    if isinstance(v, (list,tuple)): return [_hide(k, o) for o in hide_in_items(v)]
+    if isinstance(v, Mapping): return {n:_mask_secrets(n, o) for n,o in v.items()}
+    if isinstance(v, (list,tuple)): return [_mask_secrets(k, o) for o in hide_in_items(v)]
     if not v: return v
     if isinstance(v, str): v = hide_secrets(v)
     return mask_secret(k, v)
 
-def _flat(
+def _flatten(
     v:Any,      # a configuration, or a part of one
     name:str='' # the name of that part, joined by dots
 ) -> dict[str, Any]:
     "Return the settings in `v` as a flat dict, whose keys are joined by dots"
     if isinstance(v, Mapping):
-        if 'class_path' not in v: return _flat_parts(v.items(), name)
+        if 'class_path' not in v: return _flatten_items(v.items(), name)
         class_name = v['class_path'].rpartition('.')[2]
-        return {name:class_name, **_flat_parts(v.get('init_args', {}).items(), name)}
+        return {name:class_name, **_flatten_items(v.get('init_args', {}).items(), name)}
     if isinstance(v, (list,tuple)):
         has_parts = any(isinstance(o, Mapping) for o in v)
-        if has_parts: return _flat_parts(enumerate(v), name)
+        if has_parts: return _flatten_items(enumerate(v), name)
     return {name:v}
 
-def _flat_parts(items, name):
+def _flatten_items(items, name):
     "Return the settings of several parts as a flat dict, whose keys are joined by dots"
     found = {}
     for k,v in items:
         part_name = f'{name}.{k}' if name else str(k)
-        found |= _flat(v, part_name)
+        found |= _flatten(v, part_name)
     return found
 
 # %% ../../nbs/contrib/17_cli.ipynb #5d80e865
@@ -75,20 +75,20 @@ class SaveConfig(Callback):
         fname:str='run.yaml' # the file, in the Learner's `path`
     ):
         with optional_import('SaveConfig', 'yaml', 'cli'): import yaml
-        self.config,self.fname = _hide('', config),fname
+        self.config,self.fname = _mask_secrets('', config),fname
         self.text = yaml.safe_dump(self.config, sort_keys=False, allow_unicode=True)
 
     def before_fit(self):
-        self.learn.hparams(**_flat(self.config))
+        self.learn.hparams(**_flatten(self.config))
         if rank_distrib(): return
         with atomic(Path(self.path)/self.fname) as f: f.write(self.text.encode())
 
     def load_state_dict(self, state):
-        then,now = _as_text(state['config']),_as_text(self.config)
-        changed = differences(then, now)
+        saved,current = _flatten_to_text(state['config']),_flatten_to_text(self.config)
+        changed = differences(saved, current)
         if changed: warn(f"the configuration differs from that of the checkpoint: {'; '.join(changed.values())}")
 
-def _as_text(config): return {k:str(v) for k,v in _flat(config).items()}
+def _flatten_to_text(config): return {k:str(v) for k,v in _flatten(config).items()}
 
 # %% ../../nbs/contrib/17_cli.ipynb #b04342ef
 def _explain_error(message, parser):
@@ -107,7 +107,7 @@ def _explain_class_error(message, reason):
     return message if of_class is None else f'in {of_class[1]} {reason}'
 
 @cache
-def _parser_class():
+def _make_parser_class():
     with optional_import('a command line', 'jsonargparse', 'cli'):
         from jsonargparse import ArgumentParser, DefaultHelpFormatter
     from fastcore.docments import docments   # takes a tenth of the time of `import learnkit`
@@ -121,10 +121,10 @@ def _parser_class():
             return self.explain(theclass, nested_key, super().add_class_arguments(theclass, nested_key, *args, **kw))
         def add_function_arguments(self, function, nested_key=None, *args, **kw):
             return self.explain(function, nested_key, super().add_function_arguments(function, nested_key, *args, **kw))
-        def explain(self, f, at, added=None):
+        def explain(self, f, prefix, added=None):
             "Use the comments next to the arguments of `f`, and of its dataclasses, as help texts; return `added`"
             for k,doc in docments(f, full=True).items():
-                name = f'{at}.{k}' if at else k
+                name = f'{prefix}.{k}' if prefix else k
                 if doc.docment: self.set_help(name, doc.docment)
                 if is_dataclass(doc.anno): self.explain(doc.anno, name)
             self.set_title(f)
@@ -140,29 +140,29 @@ def _parser_class():
     return Parser
 
 # %% ../../nbs/contrib/17_cli.ipynb #eec3949f
-_current:ContextVar[Any] = ContextVar('config', default=None)   # of the innermost `cli`; None: none
+_current_config:ContextVar[Any] = ContextVar('config', default=None)   # of the innermost `cli`; None: none
 _source_lock = RLock()   # held while comments are read: `ast.parse` of Python 3.11 fails in two threads at once
 
 @contextmanager
 def _keep_config(config) -> Iterator[None]:
     "In this block, add a `SaveConfig(config)` to each Learner that this thread creates"
     def make_callback(learn):
-        is_innermost = _current.get() is config
+        is_innermost = _current_config.get() is config
         return SaveConfig(config) if is_innermost else []
-    token = _current.set(config)
+    token = _current_config.set(config)
     Learner._on_create.append(make_callback)
     try: yield
     finally:
         Learner._on_create.remove(make_callback)
-        _current.reset(token)
+        _current_config.reset(token)
 
-def _parser(f, exits):
-    "Return the parser of the arguments of `f`; at an error it exits or raises ArgumentError"
-    parser,own = _parser_class()(exit_on_error=exits),unwrap_partial(f)
+def _make_parser(f, exits_on_error):
+    "Return a parser of the arguments of `f`; on an error, it exits or raises ArgumentError"
+    parser,function = _make_parser_class()(exit_on_error=exits_on_error),unwrap_partial(f)
     parser.add_argument('--config', action='config', help='a YAML file with settings, such as the run.yaml of a run')
-    given = {k for k in signature(own).parameters if not takes_argument(f, k)}   # arguments that a `partial` fixes
-    if isinstance(own, type): parser.add_class_arguments(own, skip=given)
-    else: parser.add_function_arguments(own, skip=given)
+    given = {k for k in signature(function).parameters if not takes_argument(f, k)}   # arguments that a `partial` fixes
+    if isinstance(function, type): parser.add_class_arguments(function, skip=given)
+    else: parser.add_function_arguments(function, skip=given)
     return parser
 
 def _parse(parser, args):
@@ -172,7 +172,7 @@ def _parse(parser, args):
         if isinstance(args, Mapping): parsed = parser.parse_object(args)
         else: parsed = parser.parse_args(args)
         config = json.loads(parser.dump(parsed, format='json'))
-        hidden = [k for k,v in _flat(config).items() if '***' in str(v)]
+        hidden = [k for k,v in _flatten(config).items() if '***' in str(v)]
         if hidden: parser.error(
             f'`{hidden[0]}` is masked, because secrets are not saved. Pass it again, with `--{hidden[0]} …`')
     except ArgumentError as e: raise ValueError(e.message) from None
@@ -184,11 +184,11 @@ def cli(
     f:Callable, # a function whose arguments are annotated, a `partial` of one, or a dataclass
     args:Sequence[str]|Mapping|str|Path|None=None # command-line words, a dict, or a YAML file; None: `sys.argv[1:]`
 ) -> Any: # the return value of `f`
-    "Call `f` with settings from the command line, a YAML file or a dict; each Learner that it creates saves them"
-    typed = args is None
-    if typed: args = [] if in_notebook() else sys.argv[1:]
+    "Call `f` with settings from the command line, a YAML file or a dict; each Learner created in `f` saves them"
+    is_command_line = args is None
+    if is_command_line: args = [] if in_notebook() else sys.argv[1:]
     with _source_lock, redirect_stdout(StringIO()) if rank_distrib() else nullcontext() as o:
-        parser = _parser(f, exits=typed)
+        parser = _make_parser(f, exits_on_error=is_command_line)
         with redirect_stderr(o or sys.stderr): parsed,config = _parse(parser, args)
     given = {k:v for k,v in vars(parser.instantiate(parsed)).items() if k!='config'}
     with _keep_config(config): return f(**given)

@@ -56,7 +56,7 @@ def _count(n, unit):
 # %% ../../nbs/contrib/60_composer.ipynb #d185d627
 class Counts:
     "Counts the finished batches and samples of a phase, and the seconds that they took"
-    began = 0.   # when the validation or prediction began (`perf_counter`, in seconds)
+    start_time = 0.   # when the validation or prediction began (`perf_counter`, in seconds)
     def __init__(self): self.reset()
     def reset(self) -> None:
         "Set all counts and times to 0"
@@ -85,7 +85,7 @@ class ComposerRun(OurCallback):
     single,acts = True,'nothing'
     all_samples,all_seconds = 0,0.              # trained in this fit, without evaluations
     iteration,first_epoch = 0,0                 # the index of the iteration, and its first epoch
-    began = 0.                                  # when the batch began (`perf_counter`, in seconds)
+    start_time = 0.                             # when the batch began (`perf_counter`, in seconds)
     is_whole = is_over = False                  # are all batches of the epoch done? Is its training phase over?
     def __init__(self):
         self.train,self.valid,self.predicted = Counts(),Counts(),Counts()
@@ -111,23 +111,23 @@ class ComposerRun(OurCallback):
     def before_predict(self): self._begin(self.predicted)
     def _begin(self, counts):
         counts.reset()
-        counts.began = perf_counter()
+        counts.start_time = perf_counter()
     def after_batch(self):
         learn = self.learn
         if learn.training: self._end_train_batch()
-        else: self._end_other_batch(self.predicted if learn.mode=='predict' else self.valid)
-    def _end_other_batch(self, counts):
+        else: self._end_eval_batch(self.predicted if learn.mode=='predict' else self.valid)
+    def _end_eval_batch(self, counts):
         counts.add(self.learn)
-        counts.seconds = perf_counter()-counts.began
-    def before_train(self): self.began = perf_counter()
+        counts.seconds = perf_counter()-counts.start_time
+    def before_train(self): self.start_time = perf_counter()
     def _end_train_batch(self):
         before,now = self.train.samples,perf_counter()
         self.train.add(self.learn)
-        self.train.last_seconds = now-self.began
-        self.train.seconds += now-self.began
+        self.train.last_seconds = now-self.start_time
+        self.train.seconds += now-self.start_time
         self.all_samples += self.train.samples-before
-        self.all_seconds += now-self.began
-        self.began = now
+        self.all_seconds += now-self.start_time
+        self.start_time = now
         self.is_whole = self.train.batches==loader_len(self.learn.dls.train)
         self.meter.reset()
         self.meter.accumulate(self.learn)
@@ -144,11 +144,11 @@ class ComposerRun(OurCallback):
     def cleanup(self):
         "After a fit, `close` all Composer callbacks, `post_close` those without an error, and raise the first error"
         if self.learn.mode!='fit': return
-        failed,closed = [],[]
+        errors,closed = [],[]
         for cb in composer_callbacks(self.learn):
-            if _try(cb.close_theirs, failed): closed.append(cb)
-        for cb in closed: _try(cb.post_close_theirs, failed)
-        if failed: raise failed[0]
+            if _try(cb.close_theirs, errors): closed.append(cb)
+        for cb in closed: _try(cb.post_close_theirs, errors)
+        if errors: raise errors[0]
 
     def state_dict(self) -> dict:
         "Return the counts, and the results of the last validation"
@@ -162,10 +162,10 @@ class ComposerRun(OurCallback):
         vars(self.train).update(own.pop('train'))
         vars(self).update(own)
 
-def _try(f, failed):
-    "Call `f`; append its error to `failed`; return whether it succeeded"
+def _try(f, errors):
+    "Call `f`, append its error to `errors`, and return whether it succeeded"
     try: f()
-    except Exception as e: failed.append(e)
+    except Exception as e: errors.append(e)
     else: return True
     return False
 
@@ -210,8 +210,8 @@ def _read_or_none(read, learn):
 
 # %% ../../nbs/contrib/60_composer.ipynb #0c6e909e
 class ComposerState(View):
-    "The Learner in the form of Composer's `State`, which its callbacks expect"
-    library,what = 'Composer','the state'
+    "The Learner in the form of the `State` that Composer callbacks receive"
+    library,role = 'Composer','the state'
     event = ''   # the name of the current event
     stopped_at:int|None = None   # the number of batches after which a callback stopped the fit; None: not stopped
     model      = of_learner('model')
@@ -293,7 +293,7 @@ class ComposerState(View):
         "The kind of loader of the current event: 'train', 'eval' or 'predict'; None if the event has none"
         name,mode = self.event,self.learn.mode
         if mode=='predict': return 'predict'
-        if name in _in_evaluations: return 'eval'
+        if name in _eval_events: return 'eval'
         return 'train' if mode=='fit' else None
 
     @property
@@ -347,18 +347,18 @@ class ComposerState(View):
     def get_elapsed_duration(self) -> Any:
         "Return the elapsed fraction of `max_duration` as a `Time`; `pct_train` if that has another unit"
         planned = self.max_duration
-        done = _done(self.timestamp).get(planned.unit)
+        done = _counts_by_unit(self.timestamp).get(planned.unit)
         fraction = self.learn.pct_train if done is None else done/planned.value
         return Time(min(1., fraction), 'dur')
 
-_in_evaluations = 'eval_start','eval_batch_start','eval_before_forward','eval_after_forward','eval_batch_end','eval_end'
-def _done(timestamp): return dict(ep=timestamp.epoch, ba=timestamp.batch, sp=timestamp.sample)
+_eval_events = 'eval_start','eval_batch_start','eval_before_forward','eval_after_forward','eval_batch_end','eval_end'
+def _counts_by_unit(timestamp): return dict(ep=timestamp.epoch, ba=timestamp.batch, sp=timestamp.sample)
 def _metrics_of(metrics, values): return {m.name:ComposerMetric(m, values) for m in metrics}
 
 # %% ../../nbs/contrib/60_composer.ipynb #cc5e3bce
 class ComposerLogger(View):
     "The Learner's loggers in the form of a Composer logger"
-    library,what = 'Composer','the logger'
+    library,role = 'Composer','the logger'
     destinations = ()   # empty: the Learner has its own loggers
     def log_metrics(self,
         metrics:dict,     # numbers by name
@@ -509,25 +509,26 @@ class Trainer:
         self.learn.fit(duration)
 
 # %% ../../nbs/contrib/60_composer.ipynb #7e02cabc
-_mode = 'a Learner sets the modes of the model when a phase begins, not when one ends'
-_cut  = 'the last validation of a run that ends within an epoch comes before `fit_end`, in Composer after it'
-_pair = ('where two events come at one place, each callback is called for both before the next one is called; '
+_mode_reason = 'a Learner sets the modes of the model when a phase begins, not when one ends'
+_cut_reason = 'the last validation of a run that ends within an epoch comes before `fit_end`, in Composer after it'
+_pair_reason = ('where two events come at one place, each callback is called for both before the next one is called; '
          'in Composer all are called for the first, then all for the second')
-_many = 'loss and outputs are those of the whole batch; in Composer those of its last micro-batch'
-_none_closed = 'a run ends with a fit: a validation or prediction closes nothing'
-_mode_differs = """eval_before_all eval_after_all eval_standalone_end epoch_checkpoint epoch_start iteration_end
+_micro_reason = 'loss and outputs are those of the whole batch; in Composer those of its last micro-batch'
+_close_reason = 'a run ends with a fit: a validation or prediction closes nothing'
+_mode_events = """eval_before_all eval_after_all eval_standalone_end epoch_checkpoint epoch_start iteration_end
     iteration_checkpoint predict_start fit_end""".split()
-_in_pairs  = 'batch_start','before_train_batch','eval_before_all','eval_start','eval_end','eval_after_all'
-_after_all = 'after_train_batch','batch_end','batch_checkpoint'
+_paired_events = 'batch_start','before_train_batch','eval_before_all','eval_start','eval_end','eval_after_all'
+_late_events = 'after_train_batch','batch_end','batch_checkpoint'
 differences:dict[str,str] = {   # where a Learner differs -> the reason; before a `/`: in this test job only
     '* valid.valid_loss':'the validation loss is included, under the name of its column',
-    **{f'{k} mode':_mode for k in _mode_differs},
-    'stop_in_batch/fit_end *':_cut, 'in_batches/fit_end *':_cut,
+    **{f'{k} mode':_mode_reason for k in _mode_events},
+    'stop_in_batch/fit_end *':_cut_reason, 'in_batches/fit_end *':_cut_reason,
     'in_batches/before_dataloader *':'the end of the run is noticed when the next batch is requested',
-    'evaluate/close *':_none_closed, 'evaluate/post_close *':_none_closed,
-    'predict/close *':_none_closed, 'predict/post_close *':_none_closed,
+    'evaluate/close *':_close_reason, 'evaluate/post_close *':_close_reason,
+    'predict/close *':_close_reason, 'predict/post_close *':_close_reason,
     'predict_start n':'the number of batches to predict is known from the first batch on',
     'iterations/iteration_start *':'`Cycles` begins a cycle when all callbacks have been called for the epoch',
-    **{f'two/{k} *':_pair for k in _in_pairs},
-    'micro/before_backward loss':_many, 'micro/after_backward loss':_many,
-    **{f'micro/{k} outputs':_many for k in _after_all}, **{f'micro/{k} loss':_many for k in _after_all}}
+    **{f'two/{k} *':_pair_reason for k in _paired_events},
+    'micro/before_backward loss':_micro_reason, 'micro/after_backward loss':_micro_reason,
+    **{f'micro/{k} outputs':_micro_reason for k in _late_events},
+    **{f'micro/{k} loss':_micro_reason for k in _late_events}}

@@ -49,8 +49,8 @@ from ..observe.profile import TimerCallback as OurTimer
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #0288ed18
 class NLPDriver(View):
-    "The Learner in the form of a fastNLP driver, which its callbacks expect"
-    library,what = 'fastNLP','the driver'
+    "The Learner in the form of the driver that fastNLP callbacks use"
+    library,role = 'fastNLP','the driver'
     model      = of_learner('model')
     optimizers = of_learner(optimizers_of)
     data_device = model_device = of_learner('device')
@@ -103,8 +103,8 @@ class NLPScaler:
 model_file,checkpoint_file = 'fastnlp_model.pkl.tar','fastnlp_checkpoint.pkl.tar'   # the file names of fastNLP
 
 class NLPTrainer(View):
-    "The Learner in the form of a fastNLP trainer, which its callbacks expect"
-    library,what = 'fastNLP','the trainer'
+    "The Learner in the form of the trainer that fastNLP callbacks receive"
+    library,role = 'fastNLP','the trainer'
     monitor = larger_better = None   # used by callbacks that have no monitor of their own
     input_mapping = output_mapping = evaluate_batch_step_fn = None
     given_optimizers = requested_epochs = None   # arguments of a `Trainer`; None: the Learner has no `Trainer`
@@ -217,7 +217,7 @@ def _fastnlp_callbacks(learn): return [cb for cb in learn.cbs if isinstance(cb, 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #985d3090
 class NLPEvaluator(View):
     "The Learner in the form of a fastNLP evaluator"
-    library,what = 'fastNLP','the evaluator'
+    library,role = 'fastNLP','the evaluator'
     dataloaders = of_learner('dls.valid')
     @property
     def metrics(self) -> dict:
@@ -253,15 +253,15 @@ class NLPCallback(ForeignCallback):
     "Calls a fastNLP callback at the events of a Learner"
     library:ClassVar[str] = 'fastNLP'
     base:ClassVar[tuple] = 'Callback',   # not `HasMonitorCallback`, whose methods set the monitor
-    stops:ClassVar[tuple] = 'EarlyStopException',
+    stop_exceptions:ClassVar[tuple] = 'EarlyStopException',
     replaced_by = _replaced_by
     begins_after_sanity_check = False   # call `on_train_begin` only after the sanity check?
-    given:Any = None   # the batch passed to the wrapped callback, and a copy of its entries; None: none is passed
+    passed_batch:Any = None   # the batch passed to the wrapped callback, and a copy of its entries; None: none
     def _take_monitor(self):
         "Let the wrapped callback use the trainer's monitor if it has no monitor of its own"
-        trainer = self._view()
+        trainer = self._trainer()
         if isinstance(self.theirs, HasMonitorCallback): self.theirs.take_monitor(trainer.monitor, trainer.larger_better)
-    def _view(self): return view_of(NLPTrainer, self.learn)
+    def _trainer(self): return view_of(NLPTrainer, self.learn)
     @property
     def state_name(self) -> str:
         "The name under which a checkpoint stores the wrapped callback's state"
@@ -272,17 +272,17 @@ class NLPCallback(ForeignCallback):
     def before_fit(self):
         super().before_fit()
         self._take_monitor()
-        self._view().stopped = None
-        self.begins_after_sanity_check = _sanity_check(self.learn) is not None
-        if self.learn.mode=='fit': self._view().epochs_done = self.learn.current_run.start_epoch
+        self._trainer().stopped = None
+        self.begins_after_sanity_check = _find_sanity_check(self.learn) is not None
+        if self.learn.mode=='fit': self._trainer().epochs_done = self.learn.current_run.start_epoch
     def before_epoch(self):
-        vars(self._view()).update(epochs_done=self.learn.epoch, batches_done=0)
+        vars(self._trainer()).update(epochs_done=self.learn.epoch, batches_done=0)
         begins_now = self.begins_after_sanity_check and self.learn.mode=='fit'
         self.begins_after_sanity_check = False
         if begins_now and self.has('on_train_begin'): self.call('on_train_begin')
     def after_batch(self):
-        if self.learn.training: self._view().batches_done = self.learn.iter+1
-    def after_train(self): vars(self._view()).update(epochs_done=self.learn.epoch+1, batches_done=0)
+        if self.learn.training: self._trainer().batches_done = self.learn.iter+1
+    def after_train(self): vars(self._trainer()).update(epochs_done=self.learn.epoch+1, batches_done=0)
     def after_exhaust(self):
         if not self.learn.training: return
         if self.has('on_fetch_data_end'): self.call('on_fetch_data_end')   # there is no batch
@@ -291,10 +291,10 @@ class NLPCallback(ForeignCallback):
         "Call a method of the wrapped callback; store the exception that ends the fit, for `on_exception`"
         try: super().call(name)
         except CancelFit as e:
-            self._view().stopped = e.__cause__
+            self._trainer().stopped = e.__cause__
             raise
     def after_cancel_fit(self):
-        if self.has('on_exception') and self._view().stopped: self.call('on_exception')
+        if self.has('on_exception') and self._trainer().stopped: self.call('on_exception')
 
     def due(self, name):
         "Return whether to call `name`: no `on_train_begin` before a sanity check, no `on_evaluate_end` after a cancel"
@@ -304,7 +304,7 @@ class NLPCallback(ForeignCallback):
 
     def arguments(self, name):
         "Return the trainer and the other arguments that fastNLP passes to method `name`"
-        learn,trainer = self.learn,self._view()
+        learn,trainer = self.learn,self._trainer()
         match name:
             case 'on_after_trainer_initialized': return trainer,trainer.driver
             case 'on_train_batch_begin':         return trainer,self._batch(),learn.batches.indices
@@ -318,13 +318,13 @@ class NLPCallback(ForeignCallback):
     def _batch(self):
         "Return the batch; store a copy of its entries, to find those that the wrapped callback replaces"
         batch = batch_of(self.learn)
-        self.given = batch,_copy_entries(batch)
+        self.passed_batch = batch,_copy_entries(batch)
         return batch
     def obey(self, name, res):
         "Split the batch into inputs and targets again if the wrapped callback has replaced entries"
         if name!='on_train_batch_begin': return
-        batch,before = self.given
-        self.given = None
+        batch,before = self.passed_batch
+        self.passed_batch = None
         if before is not None and _has_changed(batch, before): self.learn._split(batch)
 
     def _sanity_results(self):
@@ -341,11 +341,11 @@ class NLPCallback(ForeignCallback):
     def state_dict(self):
         "Return the wrapped callback's `on_save_checkpoint`; without that method, its `state_dict` or `plain_state`"
         if not self.has('on_save_checkpoint'): return super().state_dict()
-        return dict(saved=self.theirs.on_save_checkpoint(self._view()))
+        return dict(saved=self.theirs.on_save_checkpoint(self._trainer()))
     def load_state_dict(self, state):
         "Restore the state of the wrapped callback"
         if 'saved' not in state: super().load_state_dict(state)
-        elif self.has('on_load_checkpoint'): self.theirs.on_load_checkpoint(self._view(), state['saved'])
+        elif self.has('on_load_checkpoint'): self.theirs.on_load_checkpoint(self._trainer(), state['saved'])
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #c142cd73
 def _copy_entries(batch):
@@ -359,12 +359,12 @@ def _has_changed(batch, before):
 
 def _read_sanity_results(learn):
     "Return the results of the latest sanity check; empty if there was none"
-    check = _sanity_check(learn)
+    check = _find_sanity_check(learn)
     if check is None: return {}
     return check.results or {}
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #84a53aa7
-def _sanity_check(learn): return next((cb for cb in learn.cbs if cb.name=='sanity_check'), None)
+def _find_sanity_check(learn): return next((cb for cb in learn.cbs if cb.name=='sanity_check'), None)
 
 def adapt(
     cb:Any # a fastNLP callback
@@ -429,9 +429,9 @@ class HasMonitorCallback(Callback):
         results:dict # the results of an evaluation, by name
     ) -> float:
         "Return the monitored value; raise KeyError if no result has a similar name, or there is no monitor"
-        value:Any = self.monitor(results) if callable(self.monitor) else results[self._name(results)]
+        value:Any = self.monitor(results) if callable(self.monitor) else results[self._find_name(results)]
         return float(value)
-    def _name(self, results):
+    def _find_name(self, results):
         if self.monitor is None: raise KeyError(
             f'{type(self).__name__} has no `monitor`: pass one of {", ".join(results)} to it, or to the Trainer')
         if self.monitor in results: return self.monitor
@@ -471,8 +471,9 @@ class EventOf:
         for k,v in self.conditions.items():
             if v is not None: return Filter(**{k:v})
         if self.filter_fn is None: return Filter()
-        return Filter(when=partial(self._when, self.filter_fn))
-    def _when(self, passes, f, learn): return passes(f, view_of(NLPTrainer, learn))
+        return Filter(when=partial(_call_filter_fn, self.filter_fn))
+
+def _call_filter_fn(filter_fn, event_filter, learn): return filter_fn(event_filter, view_of(NLPTrainer, learn))
 
 class AllEvents:
     "Makes an `EventOf` by an attribute with the event's name: `Event.on_before_backward(every=2)`"
@@ -545,7 +546,7 @@ def _evaluate_every(n):
 
 def _is_requested(f, learn): return learn.training and f(view_of(NLPTrainer, learn))
 
-def _limit(n_train, n_valid):
+def _limit_batches(n_train, n_valid):
     "Return callbacks that limit the batches of training and validation; a negative number means no limit"
     limits = {}
     if n_train>=0: limits['train'] = n_train
@@ -558,7 +559,7 @@ def Accuracy() -> Callable:
     return accuracy
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #092cab50
-def _map(mapping, o):
+def _apply_mapping(mapping, o):
     "Return `mapping(o)`, or for a dict of old and new keys, `o` with its keys renamed"
     if callable(mapping): return mapping(o)
     return {mapping.get(k, k):v for k,v in o.items()}
@@ -566,14 +567,14 @@ def _map(mapping, o):
 class _MapInput(OurCallback):
     order = -20   # before all other callbacks
     def __init__(self, mapping): self.mapping = mapping
-    def after_fetch(self): self.learn.batch = _map(self.mapping, self.learn.batch)
+    def after_fetch(self): self.learn.batch = _apply_mapping(self.mapping, self.learn.batch)
 
 @contextmanager
 def _map_outputs(model, mapping):
     if mapping is None:
         yield
         return
-    def replace_output(m, args, out): return _map(mapping, out)
+    def replace_output(m, args, out): return _apply_mapping(mapping, out)
     handle = model.register_forward_hook(replace_output)
     try: yield
     finally: handle.remove()
@@ -582,8 +583,8 @@ def _map_outputs(model, mapping):
 class _TrainerSettings(OurCallback):
     "Stores arguments of a `Trainer` in the Learner's `NLPTrainer`, before callbacks read them there"
     order,modes = -100,('fit',)
-    def __init__(self, own): self.own = own
-    def after_create(self): vars(view_of(NLPTrainer, self.learn)).update(self.own)
+    def __init__(self, values): self.values = values
+    def after_create(self): vars(view_of(NLPTrainer, self.learn)).update(self.values)
 
 class CallbackManager:
     "Calls a method of several fastNLP callbacks, in order: `manager.on_train_begin(trainer)`"
@@ -632,15 +633,15 @@ class Trainer:
     ):
         if progress_bar not in _bars: raise ValueError(
             f"progress_bar must be one of {', '.join(map(repr, _bars))}, not {progress_bar!r}")
-        mine = [o for o in self.waiting if o[2] in (None,marker,'all')]
+        functions = [o for o in self.waiting if o[2] in (None,marker,'all')]
         self.waiting[:] = [o for o in self.waiting if o[2] is not None]
         if device is not None: model.to(device)
         self.n_epochs,self.evaluate_every = n_epochs,evaluate_every
         self.output_mapping = output_mapping
         self.num_eval_sanity_batch = num_eval_sanity_batch
-        own = dict(monitor=monitor, larger_better=larger_better, given_optimizers=optimizers, requested_epochs=n_epochs,
-                   input_mapping=input_mapping, output_mapping=output_mapping)
-        cbs = [_TrainerSettings(own), *(OnFunction(f, e) for f,e,_ in mine), *callback_list(callbacks)]
+        values = dict(monitor=monitor, larger_better=larger_better, given_optimizers=optimizers,
+                      requested_epochs=n_epochs, input_mapping=input_mapping, output_mapping=output_mapping)
+        cbs = [_TrainerSettings(values), *(OnFunction(f, e) for f,e,_ in functions), *callback_list(callbacks)]
         if accumulation_steps>1: cbs.append(GradientAccumulation(f'{accumulation_steps}ba'))
         if input_mapping is not None: cbs.append(_MapInput(input_mapping))
         if progress_bar=='raw': cbs.append(ProgressCallback('lines'))
@@ -659,10 +660,10 @@ class Trainer:
         "Return a decorator: later Trainers call the function at `event`; raise TypeError if that is no `EventOf`"
         if not isinstance(event, EventOf): raise TypeError(
             f'`Trainer.on` needs an event such as `Event.on_train_begin()`, not {event!r}')
-        def _on(f):
+        def decorate(f):
             cls.waiting.append((f, event, marker))
             return f
-        return _on
+        return decorate
 
     def run(self,
         num_train_batch_per_epoch:int=-1,       # training batches per epoch; -1: all
@@ -677,7 +678,7 @@ class Trainer:
         done = trainer.epochs_done   # epochs before the loaded checkpoint
         start = done if done<self.n_epochs else 0
         n_sanity = self.num_eval_sanity_batch if num_eval_sanity_batch is None else num_eval_sanity_batch
-        cbs = [*_evaluate_every(self.evaluate_every), *_limit(num_train_batch_per_epoch, num_eval_batch_per_dl)]
+        cbs = [*_evaluate_every(self.evaluate_every), *_limit_batches(num_train_batch_per_epoch, num_eval_batch_per_dl)]
         if n_sanity: cbs.append(SanityCheck(n_sanity))
         with _map_outputs(self.learn.model, self.output_mapping):
             self.learn.fit(self.n_epochs, start_epoch=start, cbs=cbs)
@@ -846,16 +847,16 @@ class TorchWarmupCallback(Callback):
     ):
         if schedule not in ('constant','linear'): raise ValueError(
             f"schedule must be 'constant' or 'linear', not {schedule!r}")
-        self.warmup,self.schedule,self.rates = warmup,schedule,()
-    def _train_begin(self, trainer): self.rates = [g['lr'] for g in trainer.driver.optimizers[0].param_groups]
+        self.warmup,self.schedule,self.base_lrs = warmup,schedule,()
+    def _train_begin(self, trainer): self.base_lrs = [g['lr'] for g in trainer.driver.optimizers[0].param_groups]
     def _before_optimizers_step(self, trainer, optimizers):
-        factor = self._factor(trainer.global_forward_batches, trainer.n_batches)
-        for g,rate in zip(trainer.driver.optimizers[0].param_groups, self.rates): g['lr'] = rate*factor
-    def _factor(self, done, n):
-        first = self.warmup if self.warmup>=1 else max(1, int(self.warmup*n))
-        if done<first: return done/first
+        factor = self._compute_factor(trainer.global_forward_batches, trainer.n_batches)
+        for g,lr in zip(trainer.driver.optimizers[0].param_groups, self.base_lrs): g['lr'] = lr*factor
+    def _compute_factor(self, n_done, n_batches):
+        n_warmup = self.warmup if self.warmup>=1 else max(1, int(self.warmup*n_batches))
+        if n_done<n_warmup: return n_done/n_warmup
         if self.schedule=='constant': return 1.
-        return max(0., (n-done)/max(1, n-first))
+        return max(0., (n_batches-n_done)/max(1, n_batches-n_warmup))
     on_train_begin = _train_begin
     on_before_optimizers_step = _before_optimizers_step
 
@@ -881,10 +882,10 @@ def MoreEvaluateCallback(
 ) -> Evaluator:
     "Return an `Evaluator`, which evaluates another loader at intervals"
     named = None if metrics is None else _name_metrics(metrics)
-    return Evaluator(name, dataloaders, named, every=_every(evaluate_every))
+    return Evaluator(name, dataloaders, named, every=_format_interval(evaluate_every))
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #7fd37a01
-def _every(n):
+def _format_interval(n):
     "Return the interval of `n` batches, or of `-n` epochs if `n` is negative, as learnkit's callbacks take it"
     return f'{n}ba' if n>0 else f'{-n}ep'
 
@@ -893,7 +894,7 @@ def TimerCallback(
     time_ndigit:int=3   # not used
 ) -> OurTimer:
     "Return learnkit's `TimerCallback`, which prints how the time was spent"
-    return OurTimer(_every(print_every))
+    return OurTimer(_format_interval(print_every))
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #136a3a43
 def RichCallback(
@@ -926,12 +927,12 @@ def FitlogCallback(
     raise ImportError('`FitlogCallback` works only in fastNLP itself: write `TensorBoardLogger()` or `WandbLogger()`')
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #6d4b548a
-_mode = 'a Learner sets the modes of the model when a phase begins, not when one ends'
-_mode_differs = 'on_evaluate_begin','on_evaluate_end','on_train_epoch_begin','on_train_end','on_exception'
+_mode_reason = 'a Learner sets the modes of the model when a phase begins, not when one ends'
+_events_with_other_mode = 'on_evaluate_begin','on_evaluate_end','on_train_epoch_begin','on_train_end','on_exception'
 differences:dict[str,str] = {   # where a Learner differs -> the reason; before a `/`: in this test job only
     'on_evaluate_end args[1].valid_loss#valid_loss':'the results include the validation loss',
     'on_sanity_check_end args[1].valid_loss#valid_loss':'the results include the validation loss',
-    **{f'{k} mode':_mode for k in _mode_differs},
+    **{f'{k} mode':_mode_reason for k in _events_with_other_mode},
     'resume/on_load_checkpoint num_batches_per_epoch':'it is known before the run begins',
     'resume/on_load_checkpoint n_batches':'it is known before the run begins',
     'interrupt/after_run raised':'a KeyboardInterrupt ends the script, after `on_exception` and `on_train_end`'}

@@ -49,7 +49,7 @@ def overrides(
 # %% ../../nbs/contrib/35_foreign.ipynb #44742aed
 class View:
     "Base class of views that show a Learner under another library's names"
-    library:ClassVar[str] = ''; what:ClassVar[str] = ''   # for messages, such as 'Keras' and 'the model'
+    library:ClassVar[str] = ''; role:ClassVar[str] = ''   # for messages, such as 'Keras' and 'the model'
     instead:ClassVar[Mapping] = {}   # name without counterpart -> advice
     def __init__(self,
         learn:Any # the Learner
@@ -60,7 +60,7 @@ class View:
         "The Learner; raises ReferenceError if it was deleted"
         learn = self._learner()
         if learn is None: raise ReferenceError(
-            f"{self.library}'s view of {self.what} has no Learner: it was unpickled, or its Learner was deleted. "
+            f"{self.library}'s view of {self.role} has no Learner: it was unpickled, or its Learner was deleted. "
             'A callback gets a new view when a Learner calls it.')
         return learn
 
@@ -68,7 +68,7 @@ class View:
         if k.startswith('__'): raise AttributeError(k)
         if hasattr(type(self), k): return object.__getattribute__(self, k)   # a property failed: show its own error
         advice = self.instead.get(k, 'read what the callback needs from the Learner, `.learn`')
-        raise AttributeError(f"`{k}` of {self.what} is {self.library}'s and has no counterpart here: {advice}")
+        raise AttributeError(f"`{k}` of {self.role} is {self.library}'s and has no counterpart here: {advice}")
 
     def __copy__(self) -> 'View': return self
     def __deepcopy__(self, memo:dict) -> 'View':
@@ -298,29 +298,29 @@ def optimizers_of(
     return [getattr(learn.opt, 'opt', learn.opt)]
 
 # %% ../../nbs/contrib/35_foreign.ipynb #edc1fbc1
-_plain = bool,int,float,str,type(None)
+_plain_types = bool,int,float,str,type(None)
 
-def _plain_value(v):
+def _unwrap_number(v):
     is_single_number = hasattr(v, 'item') and getattr(v, 'ndim', None)==0
     return v.item() if is_single_number else v
 
 def plain_state(
     o:Any # an object
 ) -> dict:
-    "Return the attributes of `o` that are numbers, strings, bools or None, except its constructor arguments"
-    values = {k:_plain_value(v) for k,v in vars(o).items() if k not in settings(o)}
-    return {k:v for k,v in values.items() if isinstance(v, _plain)}
+    "Return the attributes of `o`, but no constructor arguments, that are numbers, 0-d tensors, strings, bools or None"
+    values = {k:_unwrap_number(v) for k,v in vars(o).items() if k not in settings(o)}
+    return {k:v for k,v in values.items() if isinstance(v, _plain_types)}
 
 # %% ../../nbs/contrib/35_foreign.ipynb #b805a8e8
 _modes_of_phase = dict(train=('fit',), valid=('fit','validate'), predict=('predict',))
-_always = 'after_create', 'after_exception', 'before_sanity', 'after_sanity'
+_events_in_all_modes = 'after_create', 'after_exception', 'before_sanity', 'after_sanity'
 
-def _modes(o:OtherName):
+def _modes_of(o:OtherName):
     "Return the modes of the runs in which this event is passed to callbacks; None: all modes"
     if o.phase: return _modes_of_phase[o.phase]
     if o.event.endswith('_predict'): return 'predict',
     if o.event.endswith(('_validate','_evaluate')): return 'fit','validate'
-    if o.event in _always or '_load_' in o.event or '_save_' in o.event: return None
+    if o.event in _events_in_all_modes or '_load_' in o.event or '_save_' in o.event: return None
     return 'fit',
 
 def _is_in_phase(o, learn):
@@ -331,11 +331,11 @@ def _is_in_phase(o, learn):
 def _find_advised_class(advice, theirs):
     "Return the name of the library's class that `theirs` is an instance of, if `advice` has it; else None"
     for cls in type(theirs).__mro__:
-        is_librarys = cls.__module__.partition('.')[0] in adapters
-        if is_librarys and cls.__name__ in advice: return cls.__name__
+        is_of_library = cls.__module__.partition('.')[0] in adapters
+        if is_of_library and cls.__name__ in advice: return cls.__name__
     return None
 
-_default_names = 'recorder','progress','train_eval','non_finite_check','training_means'   # names of default callbacks
+_default_callback_names = 'recorder','progress','train_eval','non_finite_check','training_means'
 
 @cache
 def _names_of_learner():
@@ -344,14 +344,14 @@ def _names_of_learner():
 
 class ForeignCallback(Callback):
     "Base class of adapters: calls the methods of another library's callback at the events of a Learner"
-    library:ClassVar[str] = ''               # the library, as `names_in` takes it
-    base:ClassVar[str|tuple] = 'Callback'    # names of the library's classes whose methods do nothing
-    stops:ClassVar[tuple] = ()               # names of the library's exceptions that end a fit
-    replaced_by:ClassVar[Mapping] = {}       # classes of the library that need its own trainer -> what to write instead
-    in_all_runs:ClassVar[tuple] = ()         # names of methods to call in fits, validations and predictions
-    means:ClassVar[str] = ''                 # training means that it needs: '' (none), 'loss', or 'metrics' for both
-    restored_after_sanity = False            # other libraries do not restore callbacks after a sanity check
-    order = ProgressCallback.order+1         # after the values passed to it were recorded and displayed
+    library:ClassVar[str] = ''                 # the library, as `names_in` takes it
+    base:ClassVar[str|tuple] = 'Callback'      # names of the library's classes whose methods do nothing
+    stop_exceptions:ClassVar[tuple] = ()       # names of the library's exceptions that end a fit
+    replaced_by:ClassVar[Mapping] = {}         # classes that need the library's own trainer -> what to write instead
+    methods_in_all_runs:ClassVar[tuple] = ()   # names of methods to call in fits, validations and predictions
+    means:ClassVar[str] = ''                   # training means that it needs: '' (none), 'loss', or 'metrics' for both
+    restored_after_sanity = False              # other libraries do not restore callbacks after a sanity check
+    order = ProgressCallback.order+1           # after the values passed to it were recorded and displayed
     def __init__(self,
         theirs:Any # the callback of the other library
     ):
@@ -380,7 +380,7 @@ class ForeignCallback(Callback):
     def name(self) -> str:
         "The wrapped class's name in snake case, such as `early_stopping`; begins with `foreign_` if that name is taken"
         name = camel2snake(type(self.theirs).__name__.removesuffix('Callback')) or 'callback'
-        is_taken = name in _names_of_learner() or name in _default_names
+        is_taken = name in _names_of_learner() or name in _default_callback_names
         return f'foreign_{name}' if is_taken else name
 
     def after_create(self): self._add_means()
@@ -392,12 +392,12 @@ class ForeignCallback(Callback):
         if means is None: self.learn.add_cb(TrainingMeans(needs_metrics))
         elif needs_metrics and not means.metrics: means.ask_for_metrics()
 
-    def _call(self, calls, own):
-        if own: own(self)
+    def _call(self, calls, own_handler):
+        if own_handler: own_handler(self)
         for name,o in calls:
             if self._applies(name, o) and self.due(name): self.call(name)
     def _applies(self, name, o):
-        modes = None if name in self.in_all_runs else _modes(o)
+        modes = None if name in self.methods_in_all_runs else _modes_of(o)
         if modes is not None and self.learn.mode not in modes: return False
         return _is_in_phase(o, self.learn)
 
@@ -414,7 +414,7 @@ class ForeignCallback(Callback):
         self.prepare()
         try: res = getattr(self.theirs, name)(*self.arguments(name), **self.keywords(name))
         except BaseException as e:   # that of fastNLP is a BaseException
-            if type(e).__name__ in self.stops: raise CancelFit(str(e) or type(e).__name__) from e
+            if type(e).__name__ in self.stop_exceptions: raise CancelFit(str(e) or type(e).__name__) from e
             raise
         self.obey(name, res)
 

@@ -52,7 +52,7 @@ class KerasCount(int):
 
 class KerasOptimizer(View):
     "The Learner's optimizer in the form of a Keras optimizer"
-    library,what = 'Keras','the optimizer'
+    library,role = 'Keras','the optimizer'
     @property
     def iterations(self) -> KerasCount:
         "The number of optimizer steps so far"
@@ -70,13 +70,13 @@ class KerasOptimizer(View):
     lr = learning_rate
 
 # %% ../../nbs/contrib/40_keras.ipynb #cfb33837
-_as_learner = dict(compile='the Learner has the optimizer and the loss function, as `learn.opt` and `learn.loss_func`',
-                   fit='call `learn.fit`', evaluate='call `learn.validate(dl=dl)`',
-                   predict='call `learn.get_preds(dl=dl)`')
+_model_advice = dict(
+    compile='the Learner has the optimizer and the loss function, as `learn.opt` and `learn.loss_func`',
+    fit='call `learn.fit`', evaluate='call `learn.validate(dl=dl)`', predict='call `learn.get_preds(dl=dl)`')
 
 class KerasModel(View):
-    "The Learner in the form of a Keras model, which its callbacks expect"
-    library,what,instead = 'Keras','the model',_as_learner
+    "The Learner in the form of the model that Keras callbacks use"
+    library,role,instead = 'Keras','the model',_model_advice
     stop_training = False
     optimizer = of_view(KerasOptimizer)
     @property
@@ -149,9 +149,10 @@ class KerasModel(View):
         return getattr(model, name)
 
 # %% ../../nbs/contrib/40_keras.ipynb #267ba102
-_resumes = "write `CheckpointCallback('1ep')`, and `learn.fit(n, resume='auto')` to resume"
-_replaced_by = dict(BackupAndRestore=_resumes, OrbaxCheckpoint=_resumes, SwapEMAWeights='write `EMACallback()`',
-                    TensorBoard='write `TensorBoardLogger()`')
+_resume_advice = "write `CheckpointCallback('1ep')`, and `learn.fit(n, resume='auto')` to resume"
+_replaced_by = dict(
+    BackupAndRestore=_resume_advice, OrbaxCheckpoint=_resume_advice, SwapEMAWeights='write `EMACallback()`',
+    TensorBoard='write `TensorBoardLogger()`')
 
 # %% ../../nbs/contrib/40_keras.ipynb #f1a0cf08
 class KerasCallback(ForeignCallback):

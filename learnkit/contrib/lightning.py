@@ -36,7 +36,7 @@ def _is_number(v): return isinstance(v, (int,float))
 # %% ../../nbs/contrib/45_lightning.ipynb #fe7b10a0
 class LightningStrategy(View):
     "The processes of a run in the form of a Lightning strategy"
-    library,what = 'Lightning','the strategy'
+    library,role = 'Lightning','the strategy'
     def reduce_boolean_decision(self,
         decision:bool,  # the decision of this process
         all:bool=True   # must all processes decide True? False: one is enough
@@ -60,8 +60,8 @@ _trainer_advice = dict(
     datamodule='`learn.dls` has the loaders', progress_bar_callback='`ProgressCallback` shows the progress')
 
 class LightningTrainer(View):
-    "The Learner in the form of a Lightning trainer, which its callbacks expect"
-    library,what,instead = 'Lightning','the trainer',_trainer_advice
+    "The Learner in the form of the trainer that Lightning callbacks receive"
+    library,role,instead = 'Lightning','the trainer',_trainer_advice
     fast_dev_run = interrupted = False
     logger = log_dir = None
     max_steps = -1
@@ -173,7 +173,7 @@ class LightningTrainer(View):
 # %% ../../nbs/contrib/45_lightning.ipynb #44a3b180
 class LightningModule(View):
     "The Learner's model with the attributes of a LightningModule; copying or pickling it copies the model alone"
-    library,what = 'Lightning','the module'
+    library,role = 'Lightning','the module'
     trainer     = of_view(LightningTrainer)
     global_step = of_learner('train_steps')
     device        = of_learner('device')
@@ -223,7 +223,7 @@ class LightningModule(View):
 def _itself(model): return model
 
 # %% ../../nbs/contrib/45_lightning.ipynb #5e440ca8
-_bars,_summary = '`ProgressCallback` shows the progress','call `learn.summary()`'
+_bar_advice,_summary_advice = '`ProgressCallback` shows the progress','call `learn.summary()`'
 _replaced_by = dict(
     ModelCheckpoint="write `SaveModelCallback()` for the best model, `CheckpointCallback('1ep')` to resume a run",
     OnExceptionCheckpoint="write `CheckpointCallback('1ep')`, which also saves at a signal",
@@ -234,14 +234,15 @@ _replaced_by = dict(
     LearningRateMonitor='loggers such as `TensorBoardLogger` log the learning rates',
     DeviceStatsMonitor='write `MemorySnapshot()`', ThroughputMonitor='call `learn.profile()`',
     BasePredictionWriter='write what `learn.get_preds()` returns',
-    RichProgressBar=_bars, TQDMProgressBar=_bars, ModelSummary=_summary, RichModelSummary=_summary)
+    RichProgressBar=_bar_advice, TQDMProgressBar=_bar_advice,
+    ModelSummary=_summary_advice, RichModelSummary=_summary_advice)
 
 # %% ../../nbs/contrib/45_lightning.ipynb #80e2cec5
 class LightningCallback(ForeignCallback):
     "Calls a Lightning callback at the events of a Learner"
     library:ClassVar[str] = 'Lightning'
     means:ClassVar[str] = 'loss'
-    in_all_runs = 'setup','teardown'
+    methods_in_all_runs = 'setup','teardown'
     replaced_by = _replaced_by
     begins_after_sanity_check = False   # call `on_train_start` only after the sanity check?
     def _trainer(self): return view_of(LightningTrainer, self.learn)
@@ -336,12 +337,12 @@ def adapt(
     return LightningCallback(cb)
 
 # %% ../../nbs/contrib/45_lightning.ipynb #4ec4389a
-_cleared_later = 'a Learner clears gradients right after the step, Lightning before the next backward pass'
-_table = 'the values have the names of the table, too'
-_known = 'a Learner knows the number of training batches before a sanity check'
-_mode  = 'a Learner sets the modes of the model when a phase begins, not when one ends'
+_zero_grad_reason = 'a Learner clears gradients right after the step, Lightning before the next backward pass'
+_table_reason = 'the values have the names of the table, too'
+_length_reason = 'a Learner knows the number of training batches before a sanity check'
+_mode_reason = 'a Learner sets the modes of the model when a phase begins, not when one ends'
 differences:dict[str,str] = {   # where a Learner differs from Lightning -> the reason
-    'on_before_zero_grad *':_cleared_later, '* metrics.valid_loss':_table, '* metrics.accuracy':_table,
-    'sanity/on_validation_batch_start num_training_batches':_known, 'on_sanity_check_end mode':_mode,
-    'on_train_epoch_end mode':_mode, 'on_train_end mode':_mode, 'on_fit_end mode':_mode, 'teardown mode':_mode,
-    'on_predict_start mode':_mode, 'on_predict_epoch_start mode':_mode}
+    'on_before_zero_grad *':_zero_grad_reason, '* metrics.valid_loss':_table_reason, '* metrics.accuracy':_table_reason,
+    'sanity/on_validation_batch_start num_training_batches':_length_reason, 'on_sanity_check_end mode':_mode_reason,
+    'on_train_epoch_end mode':_mode_reason, 'on_train_end mode':_mode_reason, 'on_fit_end mode':_mode_reason,
+    'teardown mode':_mode_reason, 'on_predict_start mode':_mode_reason, 'on_predict_epoch_start mode':_mode_reason}

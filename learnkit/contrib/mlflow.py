@@ -17,7 +17,7 @@ from ..loop.settings import optional_import
 from ..observe.services import ServiceLogger, as_columns, pictures
 
 # %% ../../nbs/contrib/10_mlflow_logger.ipynb #c2a7cfa9
-def _name(k): return re.sub(r'[^\w\-. :/]', '_', k)
+def _to_valid_name(k): return re.sub(r'[^\w\-. :/]', '_', k)
 
 def _mlflow() -> Any:
     "Return the package `mlflow`; in a function, because type checkers confuse it with this module"
@@ -81,11 +81,11 @@ class MLflowLogger(ServiceLogger):
             return run.info.run_id
         name,client = self.experiment or 'Default',self.client
         known = client.get_experiment_by_name(name)
-        where = client.create_experiment(name) if known is None else known.experiment_id
-        return client.create_run(where, run_name=self.run_name, tags=self.tags).info.run_id
+        experiment_id = client.create_experiment(name) if known is None else known.experiment_id
+        return client.create_run(experiment_id, run_name=self.run_name, tags=self.tags).info.run_id
 
     def last_step(self, name):
-        steps = [m.step for m in self.client.get_metric_history(self.id, _name(name))]
+        steps = [m.step for m in self.client.get_metric_history(self.id, _to_valid_name(name))]
         return max(steps, default=-1)
     def write(self, metrics, step): self.write_steps([(step, dict(metrics=metrics))])
     def write_steps(self, rows):
@@ -95,21 +95,21 @@ class MLflowLogger(ServiceLogger):
             media = dict(row)
             metrics = media.pop('metrics', {})
             self.write_step(media, step)
-            for k,v in metrics.items(): new.append(Metric(_name(k), float(v), now, step))
+            for k,v in metrics.items(): new.append(Metric(_to_valid_name(k), float(v), now, step))
         for i in range(0, len(new), 1000): self.client.log_batch(self.id, metrics=new[i:i+1000])   # MLflow's limit
     def write_hparams(self, hparams):
         from mlflow.entities import Param
-        params = [Param(_name(k), str(v)) for k,v in hparams.items()]
+        params = [Param(_to_valid_name(k), str(v)) for k,v in hparams.items()]
         for i in range(0, len(params), 100): self.client.log_batch(self.id, params=params[i:i+100])   # MLflow's limit
 
     def write_media(self, kind, media, step):
         for k,v in media.items():
-            where = f'{_name(k)}/{step:08}'   # the same file if it is written again
+            path = f'{_to_valid_name(k)}/{step:08}'   # the same file if it is written again
             match kind:
-                case 'texts':  self.client.log_text(self.id, v, f'{where}.txt')
-                case 'tables': self.client.log_dict(self.id, as_columns(v), f'{where}.json')
+                case 'texts':  self.client.log_text(self.id, v, f'{path}.txt')
+                case 'tables': self.client.log_dict(self.id, as_columns(v), f'{path}.json')
                 case 'images':
-                    for i,image in enumerate(pictures(v)): self.client.log_image(self.id, image, f'{where}-{i}.png')
+                    for i,image in enumerate(pictures(v)): self.client.log_image(self.id, image, f'{path}-{i}.png')
     def write_file(self, path): self.client.log_artifact(self.id, str(path), 'checkpoints')
     def close(self, status):
         if self.is_own_run: self.client.set_terminated(self.id, status.upper())

@@ -33,33 +33,33 @@ from ..measure.scalars import to_number
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #55896066
 class PARunHistory(View):
     "The Learner's history in the form of a pytorch-accelerated run history"
-    library,what = 'pytorch-accelerated','run_history'
-    metric_name_prefix,at = '',''   # `at`: the name of the current pytorch-accelerated event
+    library,role = 'pytorch-accelerated','run_history'
+    metric_name_prefix,event = '',''   # `event`: the name of the current pytorch-accelerated event
     def __init__(self,
         learn:Any # the Learner
     ):
         super().__init__(learn)
-        self.own:dict[str,list] = defaultdict(list)   # values passed to `update_metric`, by name
+        self.updates:dict[str,list] = defaultdict(list)   # values passed to `update_metric`, by name
 
     @property
     def current_epoch(self) -> int:
-        "The number of the epoch, from 1; at the end of the fit one more; 1 in an evaluation"
-        if self.learn.mode=='validate' or self.at.startswith('on_evaluation'): return 1
-        if self.at=='on_training_run_end': return len(self.learn.recorder.history.epochs)+1
+        "The number of the current epoch, from 1; at the end of the fit, one more than its epochs; 1 in an evaluation"
+        if self.learn.mode=='validate' or self.event.startswith('on_evaluation'): return 1
+        if self.event=='on_training_run_end': return len(self.learn.recorder.history.epochs)+1
         return self.learn.epoch+1
 
-    def _values(self):
+    def _read_values(self):
         "Return the values so far by name; names without a value are missing"
-        values = {**self._losses(), **{k:v for k,v in self.own.items() if v}}
+        values = {**self._read_losses(), **{k:v for k,v in self.updates.items() if v}}
         return {k:v for k,v in values.items() if v}
-    def _losses(self):
+    def _read_losses(self):
         learn = self.learn
         if learn.mode=='validate':
-            is_over = self.at in ('on_eval_epoch_end','on_evaluation_run_end')
-            return dict(evaluation_loss=_evaluated(learn) if is_over else [])
+            is_over = self.event in ('on_eval_epoch_end','on_evaluation_run_end')
+            return dict(evaluation_loss=_read_evaluation_loss(learn) if is_over else [])
         means = means_in(learn)
         train = [] if means is None else [epoch_means['loss'] for epoch_means in means.epochs]
-        return dict(train_loss_epoch=train, eval_loss_epoch=_validated(learn.recorder))
+        return dict(train_loss_epoch=train, eval_loss_epoch=_list_validation_losses(learn.recorder))
 
     def update_metric(self,
         metric_name:str, # the name of the metric, to which the prefix is added
@@ -67,7 +67,7 @@ class PARunHistory(View):
     ) -> None:
         "Store a value; in a fit, also write it into the row of the epoch if it is a number"
         name = self.metric_name_prefix+metric_name
-        self.own[name].append(metric_value)
+        self.updates[name].append(metric_value)
         if self.learn.mode!='fit': return
         number = to_number(metric_value)
         if isinstance(number, (int,float)): self.learn.recorder.row[name] = float(number)
@@ -75,7 +75,7 @@ class PARunHistory(View):
         metric_name:str # a name used with `update_metric`
     ) -> None:
         "Delete all values that `update_metric` has stored under this name"
-        self.own.pop(metric_name, None)
+        self.updates.pop(metric_name, None)
     def set_metric_name_prefix(self,
         prefix:str='' # the prefix; empty: none
     ) -> None:
@@ -83,16 +83,16 @@ class PARunHistory(View):
         self.metric_name_prefix = prefix
     def reset(self) -> None:
         "Delete all values that `update_metric` has stored"
-        self.own.clear()
+        self.updates.clear()
 
     def get_metric_names(self) -> set:
         "Return the names of the metrics that have values, except columns of other callbacks"
-        return set(self._values())
+        return set(self._read_values())
     def get_metric_values(self,
         metric_name:str # the name of a metric or of a column of the history
     ) -> list:
         "Return the values of a metric so far (of a column, one per epoch); empty if there are none"
-        values = self._values()
+        values = self._read_values()
         if metric_name in values: return [*values[metric_name]]
         return _column(metric_name, self.learn.recorder.history)
     def get_latest_metric(self,
@@ -109,14 +109,14 @@ def _column(name, rows):
     return [row[name] for row in rows if row.get(name) is not None]
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #727efc0e
-def _validated(rec):
+def _list_validation_losses(rec):
     "Return the losses of all validations of the fit, including that of the current epoch"
     rows = [*rec.history.epochs]
     is_kept = any(row is rec.row for row in rows)
     if rec.row and not is_kept: rows.append(rec.row)
     return _column('valid_loss', rows)
 
-def _evaluated(learn):
+def _read_evaluation_loss(learn):
     "Return the loss of an evaluation outside a fit, in a list; empty if there is none"
     meter = learn.current_run.phase_meter
     if meter is None: return []
@@ -126,7 +126,7 @@ def _evaluated(learn):
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #0d624a99
 class PARunConfig(View):
     "The settings of a run, under pytorch-accelerated's names, as attributes or by index: `config['num_epochs']`"
-    library,what = 'pytorch-accelerated','run_config'
+    library,role = 'pytorch-accelerated','run_config'
     gradient_clip_value = None
     mixed_precision = 'no'
 
@@ -142,45 +142,45 @@ class PARunConfig(View):
         return 1
     @property
     def train_dl_kwargs(self) -> dict:
-        "The batch size, number of workers and pinning of the training loader, as far as it has them"
-        return _dl_kwargs(self.learn.dls.train)
+        "`batch_size`, `num_workers` and `pin_memory` of the training loader, as far as it has them"
+        return _read_loader_settings(self.learn.dls.train)
     @property
     def eval_dl_kwargs(self) -> dict:
-        "The batch size, number of workers and pinning of the validation loader, as far as it has them"
-        return _dl_kwargs(self.learn.dls.valid)
+        "`batch_size`, `num_workers` and `pin_memory` of the validation loader, as far as it has them"
+        return _read_loader_settings(self.learn.dls.valid)
     @property
     def train_per_device_batch_size(self) -> int|None:
         "The number of samples per training batch in this process; None if unknown"
-        return self._batch_size(self._train())
+        return self._find_batch_size(self._find_train_loader())
     @property
     def eval_per_device_batch_size(self) -> int|None:
         "The number of samples per evaluation batch in this process; None if unknown"
-        return self._batch_size(self.learn.dls.valid)
+        return self._find_batch_size(self.learn.dls.valid)
     @property
     def train_total_batch_size(self) -> int|None:
         "The number of samples per optimizer step, over all processes; None if unknown"
-        return _times(self.train_per_device_batch_size, self.num_processes*self.gradient_accumulation_steps)
+        return _multiply(self.train_per_device_batch_size, self.num_processes*self.gradient_accumulation_steps)
     @property
     def eval_total_batch_size(self) -> int|None:
         "The number of samples per validation batch, over all processes; None if unknown"
-        return _times(self.eval_per_device_batch_size, self.num_processes)
+        return _multiply(self.eval_per_device_batch_size, self.num_processes)
     @property
     def max_num_train_steps(self) -> int|None:
         "One more than the number of optimizer steps in the fit, as in pytorch-accelerated; None if unknown"
-        n = _times(self.num_update_steps_per_epoch, self.num_epochs)
+        n = _multiply(self.num_update_steps_per_epoch, self.num_epochs)
         return None if n is None else n+1
     @property
     def num_local_update_steps_per_epoch(self) -> int|None:
         "The number of optimizer steps per epoch; None if the loader has no length"
-        n = loader_len(self._train())
+        n = loader_len(self._find_train_loader())
         if n is None: return None
         return ceil(n/self.gradient_accumulation_steps)
     num_update_steps_per_epoch = num_local_update_steps_per_epoch
 
-    def _train(self):
+    def _find_train_loader(self):
         is_evaluation = self.learn.mode=='validate'
         return [] if is_evaluation else self.learn.dls.train
-    def _batch_size(self, dl):
+    def _find_batch_size(self, dl):
         "Return the batch size of `dl`, else of another loader; None if no loader has one"
         for loader in (dl, self.learn.dls.train, self.learn.dls.valid):
             if hasattr(loader, 'batch_size'): return loader.batch_size
@@ -189,22 +189,22 @@ class PARunConfig(View):
     def __getitem__(self, k): return getattr(self, k)
     def to_dict(self) -> dict:
         "Return all settings by name"
-        return {k:getattr(self, k) for k in _settings}
+        return {k:getattr(self, k) for k in _setting_names}
 
-_settings = """num_epochs train_per_device_batch_size train_dl_kwargs eval_per_device_batch_size eval_dl_kwargs
+_setting_names = """num_epochs train_per_device_batch_size train_dl_kwargs eval_per_device_batch_size eval_dl_kwargs
     gradient_accumulation_steps gradient_clip_value train_total_batch_size eval_total_batch_size
     num_update_steps_per_epoch num_local_update_steps_per_epoch max_num_train_steps is_local_process_zero
     is_world_process_zero is_distributed mixed_precision num_processes""".split()
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #afa42470
-_dl_settings = 'batch_size','num_workers','pin_memory'
-def _dl_kwargs(dl): return {k:getattr(dl, k) for k in _dl_settings if hasattr(dl, k)}
-def _times(n, k): return None if n is None else n*k
+_loader_settings = 'batch_size','num_workers','pin_memory'
+def _read_loader_settings(dl): return {k:getattr(dl, k) for k in _loader_settings if hasattr(dl, k)}
+def _multiply(n, k): return None if n is None else n*k
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #532e5171
 class PAAccelerator(View):
     "The attributes of `trainer._accelerator` that callbacks use"
-    library,what = 'pytorch-accelerated','the accelerator'
+    library,role = 'pytorch-accelerated','the accelerator'
     is_main_process = is_local_main_process = of_process(is_first)
     device = of_learner('device')
     def wait_for_everyone(self) -> None:
@@ -233,15 +233,15 @@ class CallbackHandler:
     def __init__(self,
         callbacks:Any # callbacks of pytorch-accelerated: instances or classes
     ):
-        self._own:list = []
+        self._callbacks:list = []
         self.add_callbacks(callbacks)
 
-    def _add(self, cb): self._own.append(cb)
+    def _add(self, cb): self._callbacks.append(cb)
 
     @property
     def callbacks(self) -> list:
         "The callbacks, in their order"
-        return self._own
+        return self._callbacks
     @property
     def callback_list(self) -> list:
         "The class names of the callbacks"
@@ -263,7 +263,7 @@ class CallbackHandler:
         self._add(cb)
     def clear_callbacks(self) -> None:
         "Remove all callbacks"
-        self._own.clear()
+        self._callbacks.clear()
 
     def call_event(self,
         event:str,   # the name of a method
@@ -277,7 +277,7 @@ class CallbackHandler:
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #850090f6
 class PAHandler(View, CallbackHandler):
     "The Learner's callbacks in the form of a pytorch-accelerated callback handler"
-    library,what = 'pytorch-accelerated','the callback handler'
+    library,role = 'pytorch-accelerated','the callback handler'
     @property
     def callbacks(self) -> list:
         "The Learner's pytorch-accelerated callbacks, and learnkit's callbacks under pytorch-accelerated's names"
@@ -292,8 +292,8 @@ class PAHandler(View, CallbackHandler):
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4eba8f39
 class PATrainer(View):
-    "The Learner in the form of a pytorch-accelerated trainer, which its callbacks expect"
-    library,what = 'pytorch-accelerated','the trainer'
+    "The Learner in the form of the trainer that pytorch-accelerated callbacks receive"
+    library,role = 'pytorch-accelerated','the trainer'
     instead = dict(save_training_state="`CheckpointCallback('1ep')` saves the whole state of a run",
                    load_training_state="`learn.fit(n, resume='auto')` with a `CheckpointCallback` resumes a run")
     scheduler = create_scheduler_fn = None
@@ -366,21 +366,21 @@ class PATrainer(View):
         self._accelerator.wait_for_everyone()
         state = torch.load(checkpoint_path, map_location='cpu', weights_only=True)
         self.get_model().load_state_dict(state['model_state_dict'])
-        if load_optimizer: self._load('optimizer', state)
-        if load_scheduler: self._load('scheduler', state)
+        if load_optimizer: self._load_state('optimizer', state)
+        if load_scheduler: self._load_state('scheduler', state)
         return state
-    def _load(self, name, state):
+    def _load_state(self, name, state):
         saved = state.get(f'{name}_state_dict')
         if saved is not None: getattr(self, name).load_state_dict(saved)
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #69527c6e
-def _loader_property(i):
-    def get(self): return self.learn.dls.loaders[i]
-    def put(self, dl):
+def _make_loader_property(i):
+    def get_loader(self): return self.learn.dls.loaders[i]
+    def replace_loader(self, dl):
         layers = vars(self).setdefault('layers', {})   # index of the loader -> its replacement of `dls`
         remove_layer(self.learn, layers.get(i))
         layers[i] = wrap_attr(self.learn, 'dls', partial(_with_loader, i, dl))
-    return property(get, put)
+    return property(get_loader, replace_loader)
 
 def _with_loader(i, dl, dls):
     "Return a copy of `dls` whose loader at index `i` is `dl`"
@@ -388,13 +388,13 @@ def _with_loader(i, dl, dls):
     dls.loaders = [dl if j==i else old for j,old in enumerate(dls.loaders)]
     return dls
 
-PATrainer._train_dataloader,PATrainer._eval_dataloader = _loader_property(0),_loader_property(1)
+PATrainer._train_dataloader,PATrainer._eval_dataloader = _make_loader_property(0),_make_loader_property(1)
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #d754a9a5
-_saves = "write `CheckpointCallback('1ep')`, and `learn.fit(n, resume='auto')` to resume"
+_resume_advice = "write `CheckpointCallback('1ep')`, and `learn.fit(n, resume='auto')` to resume"
 _replaced_by = dict(
-    SaveTrainingStateCallback=_saves, WSDCheckpointCallback=_saves, ModelEmaCallback='write `EMACallback()`',
-    StepBasedEvaluationCallback="write `ValidateEvery('500ba')`")
+    SaveTrainingStateCallback=_resume_advice, WSDCheckpointCallback=_resume_advice,
+    ModelEmaCallback='write `EMACallback()`', StepBasedEvaluationCallback="write `ValidateEvery('500ba')`")
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4c7cab85
 class PACallback(ForeignCallback):
@@ -402,12 +402,12 @@ class PACallback(ForeignCallback):
     library:ClassVar[str] = 'pytorch-accelerated'
     replaced_by = _replaced_by
     base:ClassVar[str] = 'TrainerCallback'
-    stops:ClassVar[tuple] = 'StopTrainingError',
+    stop_exceptions:ClassVar[tuple] = 'StopTrainingError',
     means:ClassVar[str] = 'loss'
     def arguments(self, name):
         "Return the trainer: the `Trainer` that created the Learner, else a `PATrainer`"
         trainer = trainer_of(self.learn)
-        trainer.run_history.at = name
+        trainer.run_history.event = name
         return trainer,
     def keywords(self, name):
         "Return batch, output and training step for `*_step_end`, `is_intermediate` for `on_eval_epoch_*`, else {}"
@@ -476,12 +476,12 @@ class MoveModulesToDeviceCallback(MoveModules):
 
 class LogMetricsCallback(TrainerCallback):
     "Prints the metrics after each training phase and evaluation; a subclass can send them elsewhere"
-    def _trained(self, trainer, **kwargs): self._log(trainer, True)
-    def _evaluated(self, trainer, **kwargs): self._log(trainer, False)
-    on_train_epoch_end,on_eval_epoch_end = _trained,_evaluated
-    def _log(self, trainer, train):
+    def _log_training(self, trainer, **kwargs): self._log(trainer, is_training=True)
+    def _log_evaluation(self, trainer, **kwargs): self._log(trainer, is_training=False)
+    on_train_epoch_end,on_eval_epoch_end = _log_training,_log_evaluation
+    def _log(self, trainer, is_training):
         history = trainer.run_history
-        names = [k for k in history.get_metric_names() if k.startswith('train')==train]
+        names = [k for k in history.get_metric_names() if k.startswith('train')==is_training]
         self.log_metrics(trainer, {k:history.get_latest_metric(k) for k in names})
     def log_metrics(self,
         trainer:Any, # a `PATrainer`
@@ -492,10 +492,10 @@ class LogMetricsCallback(TrainerCallback):
 
 class PrintProgressCallback(TrainerCallback):
     "Prints when training begins and ends, and the number of each epoch"
-    def _begin(self, trainer, **kwargs): trainer.print('training begins')
-    def _epoch(self, trainer, **kwargs): trainer.print(f'epoch {trainer.run_history.current_epoch}')
-    def _end(self, trainer, **kwargs): trainer.print('training ends')
-    on_training_run_start,on_train_epoch_start,on_training_run_end = _begin,_epoch,_end
+    def _print_begin(self, trainer, **kwargs): trainer.print('training begins')
+    def _print_epoch(self, trainer, **kwargs): trainer.print(f'epoch {trainer.run_history.current_epoch}')
+    def _print_end(self, trainer, **kwargs): trainer.print('training ends')
+    on_training_run_start,on_train_epoch_start,on_training_run_end = _print_begin,_print_epoch,_print_end
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4e0c1104
 class Latest:
@@ -580,15 +580,15 @@ class TrainerHooks(OurCallback):
     "Calls the methods of a `Trainer` at the events of its Learner, before the callbacks' methods"
     order = ForeignCallback.order - .5
     def _trainer(self): return self.learn.trainer
-    def _is_run(self): return self.learn.mode in ('fit','validate')
+    def _is_fit_or_validation(self): return self.learn.mode in ('fit','validate')
     def before_fit(self):
         if self.learn.mode=='fit': self._trainer().training_run_start()
     def before_train(self): self._trainer().train_epoch_start()
     def after_train(self): self._trainer().train_epoch_end()
     def before_validate(self):
-        if self._is_run(): self._trainer().eval_epoch_start()
+        if self._is_fit_or_validation(): self._trainer().eval_epoch_start()
     def after_validate(self):
-        if self._is_run(): self._trainer().eval_epoch_end()
+        if self._is_fit_or_validation(): self._trainer().eval_epoch_end()
     def after_epoch(self):
         if self.learn.mode=='fit': self._trainer().training_run_epoch_end()
     def after_fit(self):
@@ -708,7 +708,7 @@ class Trainer(PATrainer):
     def evaluate(self,
         dataset:Any,                     # dataset of (input, target)
         per_device_batch_size:int=8,     # samples per batch in each process
-        dataloader_kwargs:dict|None=None,# arguments of `DataLoader`
+        dataloader_kwargs:dict|None=None,# arguments of `DataLoader`; None: the defaults
         collate_fn:Callable|None=None    # collates samples into a batch; None: PyTorch's default
     ) -> Any:
         "Validate on `dataset`; return the loss and the metrics, like `learn.validate`"
@@ -716,7 +716,7 @@ class Trainer(PATrainer):
         return self.learn.validate(dl=self.create_eval_dataloader(per_device_batch_size, dataloader_kwargs))
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #6e70f2f5
-_scaled = ('with accumulation, pytorch-accelerated divides the loss and also its mean by the number of batches of a '
-           'step; a Learner divides only the loss')
+_mean_reason = ('with accumulation, pytorch-accelerated divides the loss and also its mean by the number of batches of '
+                'a step; a Learner divides only the loss')
 # where a Learner differs from pytorch-accelerated -> the reason
-differences:dict[str,str] = {'* metrics.train_loss_epoch':_scaled}
+differences:dict[str,str] = {'* metrics.train_loss_epoch':_mean_reason}

@@ -19,7 +19,7 @@ class OptunaPruning(TrackerCallback):
     "Reports a value to an Optuna trial after each validation; raises `optuna.TrialPruned` if Optuna prunes the trial"
     acts = 'nothing'   # it may shorten a run, but the length is not part of the run's identity
     saves = 'watch','reported'
-    known = frozenset()   # steps whose values the trial already had when the fit resumed
+    known_steps = frozenset()   # steps whose values the trial already had when the fit resumed
     def __init__(self,
         trial:Any,                                    # the trial that Optuna passes to the objective
         monitor:str|Callable|Metric|None='valid_loss' # a column, metric or function of the Learner; None: valid_loss
@@ -31,12 +31,12 @@ class OptunaPruning(TrackerCallback):
     def before_fit(self):
         super().before_fit()
         directions = [o.name.lower() for o in getattr(getattr(self.trial, 'study', None), 'directions', ())]
-        ours,better = ('minimize','lower') if self.watch.lower else ('maximize','higher')
+        direction,better = ('minimize','lower') if self.watch.lower else ('maximize','higher')
         if len(directions)>1: raise ValueError('Optuna cannot prune trials of a study with several objectives: create '
                                                'the study with one direction, or remove OptunaPruning')
         if directions not in ([], [direction], ['not_set']): raise ValueError(
             f'the study would {directions[0]} `{self.watch.name}`, but {better} values of it are better: '
-            f"write `optuna.create_study(direction='{ours}')`")
+            f"write `optuna.create_study(direction='{direction}')`")
 
     def compare(self, value):
         super().compare(value)
@@ -48,11 +48,11 @@ class OptunaPruning(TrackerCallback):
 
     def after_load_checkpoint(self):
         study = getattr(self.trial, 'study', None)   # a `FixedTrial` has no study
-        if study: self.known = {*study.get_trials(deepcopy=False)[self.trial.number].intermediate_values}
+        if study: self.known_steps = {*study.get_trials(deepcopy=False)[self.trial.number].intermediate_values}
         for step,value in enumerate(self.reported): self._report(step, value)
 
     def _report(self, step, value):
-        if step not in self.known: self.trial.report(value, step)
+        if step not in self.known_steps: self.trial.report(value, step)
 
 # %% ../../nbs/contrib/15_search.ipynb #f026d0fd
 class RayTuneReport(MetricsLogger):

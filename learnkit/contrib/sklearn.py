@@ -54,14 +54,14 @@ class _Parameters(BaseEstimator):
         vars(self).update(params)
         self._check_make(params)
 
-    def _make_params(self):
+    def _params_of_make(self):
         "Return the parameters of `make` except the first (the data): name -> value"
         ps = signature(self.make).parameters.values() if callable(self.make) else ()
         ps = [p for p in ps if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         return {p.name:getattr(self, p.name, p.default) for p in ps[1:]}
 
     def _check_make(self, given=()):
-        params = self._make_params()
+        params = self._params_of_make()
         for k in given:
             if k not in params: raise TypeError(f'`make` has no parameter `{k}`: write `def make(dls, {k}=…)`')
         for k,v in params.items():
@@ -73,7 +73,7 @@ class _Parameters(BaseEstimator):
         deep:bool=True # include the parameters of nested estimators?
     ) -> dict:
         "Return the estimator's own parameters and those of `make`: name -> value"
-        return super().get_params(deep) | self._make_params()
+        return super().get_params(deep) | self._params_of_make()
 
 # %% ../../nbs/contrib/30_sklearn.ipynb #0cd6b24a
 class _WeightedSamples(BatchTensorDataset):
@@ -86,14 +86,14 @@ class _WeightedSamples(BatchTensorDataset):
 class _SampleWeight(Callback):
     "Weights the loss of each sample by the last element of the batch, which other callbacks do not see"
     order = -9   # before other callbacks, which see only the targets
-    part = slice(None)   # the samples of the current micro-batch
+    micro_batch = slice(None)   # the samples of the current micro-batch
     def before_fit(self):
         for dl in self.learn.dls.loaders:
             if isinstance(getattr(dl, 'dataset', None), _WeightedSamples): dl.dataset.gives_weights = True
 
     def before_batch(self):
         self.weight,self.learn.yb = self.learn.yb[1:],self.learn.yb[:1]
-        self.part = slice(None)
+        self.micro_batch = slice(None)
     def before_micro_batch(self, items):
         if items is None: raise ValueError(
             '`sample_weight` cannot be combined with `split`, as its micro-batches have no indices: omit one of them')
@@ -103,12 +103,12 @@ class _SampleWeight(Callback):
         learn = self.learn
         if learn.loss_grad is None or not self.weight: return
         with learn.loss_not_reduced(): losses = learn.loss_func(learn.pred, *learn.yb)
-        w = self.weight[0][self.part]
+        w = self.weight[0][self.micro_batch]
         learn.loss_grad = (losses.reshape(len(w), -1).mean(1)*w).mean()
         learn.loss = learn.loss_grad.detach().clone()
 
 # %% ../../nbs/contrib/30_sklearn.ipynb #4ebac83c
-def _batch_size(n, bs):
+def _choose_batch_size(n, bs):
     "Return `bs`, or the next larger size without a last batch of one sample, on which batch norm cannot train"
     while 1<bs<n and n%bs==1: bs += 1
     return bs
@@ -116,8 +116,8 @@ def _batch_size(n, bs):
 # %% ../../nbs/contrib/30_sklearn.ipynb #4ebac83d
 class _Estimator(_Parameters):
     "Base class of the classifier and the regressor: `fit`, the loaders and the predictions"
-    _checks:dict = {}   # further arguments of `validate_data` in `fit`
-    def _targets(self, y): return y.astype(np.float32)
+    _validation_kwargs:dict = {}   # further arguments of `validate_data` in `fit`
+    def _prepare_targets(self, y): return y.astype(np.float32)
     def __sklearn_is_fitted__(self): return hasattr(self, 'learn_')
 
     def fit(self,
@@ -130,13 +130,13 @@ class _Estimator(_Parameters):
         for k,f in dict(make=self.make, train=self.train).items():
             if not callable(f): raise TypeError(f'`{k}` must be a function, not {f!r:.60}')
         self._check_make()
-        X,y = validate_data(self, X, y, dtype=np.float32, allow_nd=True, **self._checks)
-        arrays,cbs = [X, self._targets(y)],[]
+        X,y = validate_data(self, X, y, dtype=np.float32, allow_nd=True, **self._validation_kwargs)
+        arrays,cbs = [X, self._prepare_targets(y)],[]
         if sample_weight is not None:
             w = _check_sample_weight(sample_weight, X, dtype=np.float32, ensure_non_negative=True)
             arrays,cbs = [*arrays, w/w.mean()],[_SampleWeight()]
         with no_random(check_random_state(self.random_state).randint(2**31)):
-            learn = self.make(self._dls(*map(torch.tensor, arrays)), **self._make_params())
+            learn = self.make(self._make_dls(*map(torch.tensor, arrays)), **self._params_of_make())
             if not isinstance(learn, Learner): raise TypeError(f'`make` must return a Learner, not {learn!r:.60}')
             self.learn_ = learn.add_cbs(cbs)
             with ExitStack() as stack:
@@ -144,16 +144,16 @@ class _Estimator(_Parameters):
                 self.train(learn, self.epochs, self.lr)
         return self
 
-    def _dls(self, *tensors):
+    def _make_dls(self, *tensors):
         data = (_WeightedSamples if len(tensors)>2 else BatchTensorDataset)(*tensors)
         dsets = [data]
         if self.valid_pct:
             split = DataLoaders.from_tensors(*tensors, valid_pct=self.valid_pct)
             dsets = [type(data)(*dl.dataset.tensors) for dl in split.loaders]
-        return DataLoaders.from_dsets(*dsets, collate_fn=collate_tensors, bs=_batch_size(len(dsets[0]), self.bs),
+        return DataLoaders.from_dsets(*dsets, collate_fn=collate_tensors, bs=_choose_batch_size(len(dsets[0]), self.bs),
                                       val_bs=self.bs, n_inp=1, vocab=getattr(self, 'classes_', None))
 
-    def _preds(self, X, **kwargs):
+    def _get_preds(self, X, **kwargs):
         "Return the model's outputs for the samples `X`, as an array"
         X = validate_data(self, X, reset=False, dtype=np.float32, allow_nd=True)
         dl = DataLoader(BatchTensorDataset(torch.tensor(X)), self.bs, collate_fn=collate_tensors)
@@ -162,18 +162,18 @@ class _Estimator(_Parameters):
 # %% ../../nbs/contrib/30_sklearn.ipynb #84dfa26b
 class LearnerClassifier(ClassifierMixin, _Estimator):
     "A scikit-learn classifier that trains the Learner that `make` returns"
-    def _targets(self, y):
+    def _prepare_targets(self, y):
         check_classification_targets(y)
         self.classes_,y = np.unique(y, return_inverse=True)
         if len(self.classes_)<2: raise ValueError(f'`y` has only 1 class, {self.classes_[0]}: 2 or more are needed')
         return y
 
-    def _scores(self, X):
+    def _get_scores(self, X):
         check_is_fitted(self)
         f,act = self.learn_.loss_func,None
         if loss_activation(f) is noop:   # PyTorch's losses have no activation
             act = {'classes':partial(torch.softmax, dim=1), 'binary':torch.sigmoid}.get(str(loss_kind(f)))
-        p,n = self._preds(X, act=act),len(self.classes_)
+        p,n = self._get_preds(X, act=act),len(self.classes_)
         if n==2 and p.size==len(p): p = p.reshape(-1, 1); p = np.hstack([1-p, p])
         if p.shape!=(len(p), n): raise ValueError(
             f'the model returned {p.shape} for {len(p)} samples of {n} classes: it needs `len(dls.vocab)` outputs')
@@ -182,8 +182,8 @@ class LearnerClassifier(ClassifierMixin, _Estimator):
     def predict_proba(self,
         X:Any # the samples
     ) -> np.ndarray:
-        "Return probabilities, a row per sample and a column per class of `classes_`; ValueError if the model has none"
-        p = self._scores(X)
+        "Return probabilities, a column per class of `classes_`; raise ValueError if the model returns other values"
+        p = self._get_scores(X)
         if (p<0).any() or not np.allclose(p.sum(1), 1, atol=1e-3): raise ValueError(
             'the outputs of the model are not probabilities, and its loss function has no `activation`: train with '
             '`CrossEntropyLossFlat`, or define an `activation` in the loss function')
@@ -193,28 +193,28 @@ class LearnerClassifier(ClassifierMixin, _Estimator):
         X:Any # the samples
     ) -> np.ndarray:
         "Return the most likely class of each sample"
-        best = self._scores(X).argmax(1)
+        best = self._get_scores(X).argmax(1)
         return self.classes_[best]
 
 # %% ../../nbs/contrib/30_sklearn.ipynb #607660d1
 class LearnerRegressor(RegressorMixin, _Estimator):
     "A scikit-learn regressor that trains the Learner that `make` returns"
-    _checks = dict(multi_output=True, y_numeric=True)
+    _validation_kwargs = dict(multi_output=True, y_numeric=True)
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
-    def _targets(self, y):
+    def _prepare_targets(self, y):
         self._shape = y.shape[1:]
-        return super()._targets(y)
+        return super()._prepare_targets(y)
 
     def predict(self,
         X:Any # the samples
     ) -> np.ndarray:
         "Return the prediction for each sample, in the shape of the training targets"
         check_is_fitted(self)
-        p = self._preds(X)
+        p = self._get_preds(X)
         return p.reshape(len(p), *self._shape)
 
 complete_docs(__name__)   # the package itself does not import this module

@@ -51,11 +51,11 @@ class TensorBoardLogger(FileLogger):
     def write_hparams(self, hparams, step):
         from torch.utils.tensorboard.summary import hparams as summaries
         plain = {k:v for k,v in hparams.items() if v is not None}
-        for s in summaries(plain, {'valid_loss':0.})[:2]: self._put(s, step)
+        for s in summaries(plain, {'valid_loss':0.})[:2]: self._write_summary(s, step)
 
     def write_media(self, kind, media:dict[str,Any], step):
         if kind=='tables':
-            texts = {k:_markdown(v) for k,v in media.items()}
+            texts = {k:_format_markdown(v) for k,v in media.items()}
             self._write('text', texts, step)
         elif kind=='histograms':
             arrays = {k:v.double().numpy() for k,v in media.items() if len(v)}
@@ -64,16 +64,17 @@ class TensorBoardLogger(FileLogger):
 
     def _write(self, kind, values, step, **kwargs):
         from torch.utils.tensorboard import summary
-        for k,v in values.items(): self._put(getattr(summary, kind)(k, v, **kwargs), step)
-    def _put(self, summary, step): self.log_file.write(event_record(wall_time=time(), step=step, summary=summary))
+        for k,v in values.items(): self._write_summary(getattr(summary, kind)(k, v, **kwargs), step)
+    def _write_summary(self, summary, step):
+        self.log_file.write(event_record(wall_time=time(), step=step, summary=summary))
 
 # %% ../../nbs/contrib/00_tensorboard.ipynb #0f199fdc
-def _markdown(rows):
+def _format_markdown(rows):
     names = [*dict.fromkeys(chain.from_iterable(rows))]   # names of all rows, without duplicates
     lines = [names, ['---']*len(names)]
     for row in rows: lines.append([row.get(name, '') for name in names])
-    return '\n'.join(map(_markdown_line, lines))
+    return '\n'.join(map(_format_markdown_line, lines))
 
-def _markdown_line(cells):
+def _format_markdown_line(cells):
     texts = [str(cell).replace('|', '&#124;') for cell in cells]
     return f"| {' | '.join(texts)} |"

@@ -48,13 +48,13 @@ def _train_batch_size(learn): return _batch_size(learn.dls.train)
 def _eval_batch_size(learn): return _batch_size(learn.dls.valid)
 
 # %% ../../nbs/contrib/50_transformers.ipynb #d9a5a84c
-def _rate(learn):
+def _find_lr(learn):
     if learn.opt is None: return learn.lr
     return learn.opt.hypers[-1]['lr']
 
 class HFArguments(View):
     "The Learner's settings under the names of `TrainingArguments`; callbacks may assign other values"
-    library,what = 'Hugging Face','args'
+    library,role = 'Hugging Face','args'
     # `EarlyStoppingCallback` checks that these are set
     metric_for_best_model,greater_is_better = 'eval_loss',False
     load_best_model_at_end = True
@@ -64,7 +64,7 @@ class HFArguments(View):
     logging_steps = eval_steps = save_steps = 500
     gradient_accumulation_steps = of_learner(batches_a_step)
     num_train_epochs = of_learner('n_epoch')
-    learning_rate    = of_learner(_rate)
+    learning_rate    = of_learner(_find_lr)
 
     output_dir       = of_learner(path_of)
     device           = of_learner('device')
@@ -82,7 +82,7 @@ class HFArguments(View):
 # %% ../../nbs/contrib/50_transformers.ipynb #ee1efdca
 class HFState(View):
     "The Learner's counters in the form of a `TrainerState`"
-    library,what = 'Hugging Face','state'
+    library,role = 'Hugging Face','state'
     global_step = 0
     best_metric = best_model_checkpoint = best_global_step = None
     is_hyper_param_search = False
@@ -128,7 +128,7 @@ class HFState(View):
         self.best_metric = v
 
 # %% ../../nbs/contrib/50_transformers.ipynb #cb5fb062
-_instead = dict(should_evaluate="`ValidateEvery('500ba')` validates within epochs",
+_advice_by_flag = dict(should_evaluate="`ValidateEvery('500ba')` validates within epochs",
                 should_save="`CheckpointCallback('500ba')` saves",
                 should_log="`StepLines('500ba')` prints, and each logger has an argument for how often it writes")
 
@@ -141,13 +141,14 @@ class HFControl:
         "Clear the flags and act on them; raise CancelTrain to end an epoch, NotImplementedError if not supported"
         requests = _take_requests(self)
         for k in requests:
-            if k in _instead: raise NotImplementedError(f'`control.{k}` has no counterpart here: {_instead[k]}')
+            if k in _advice_by_flag: raise NotImplementedError(
+                f'`control.{k}` has no counterpart here: {_advice_by_flag[k]}')
         if 'should_training_stop' in requests: learn.stop('a callback set control.should_training_stop')
         if 'should_epoch_stop' in requests: raise CancelTrain
 
 def _take_requests(control):
     "Clear the flags that are set; return their names"
-    flags = *_instead,'should_epoch_stop','should_training_stop'
+    flags = *_advice_by_flag,'should_epoch_stop','should_training_stop'
     requests = [k for k in flags if getattr(control, k)]
     for k in requests: setattr(control, k, False)
     return requests
@@ -167,16 +168,17 @@ class HFCallback(ForeignCallback):
     library:ClassVar[str] = 'Hugging Face'
     base:ClassVar[str] = 'TrainerCallback'
     replaced_by = _replaced_by
-    n_steps,begins,stepped = 0,True,True   # steps taken; does a step begin with this batch? Was one taken in it?
-    since,total = 0,0.                     # steps since the last log, and the sum of their losses
-    all_steps = 0.                         # the sum of the losses of all steps
-    start_time = eval_start_time = 0.      # when the fit and the validation began (`perf_counter`, in seconds)
-    n_seen = n_batches = 0                 # samples and batches of the validation so far
+    n_steps = 0                              # optimizer steps taken
+    is_step_begin = has_stepped = True       # does a step begin with this batch? Was one taken in it?
+    n_unlogged_steps,unlogged_loss = 0,0.    # steps since the last log, and the sum of their losses
+    total_loss = 0.                          # the sum of the losses of all steps
+    start_time = eval_start_time = 0.        # when the fit and the validation began (`perf_counter`, in seconds)
+    n_samples = n_batches = 0                # samples and batches of the validation so far
     def __init__(self,
         theirs:Any # the callback for Hugging Face's Trainer
     ):
         super().__init__(theirs)
-        self.control,self.eval_metrics,self.parts = HFControl(),{},[]
+        self.control,self.eval_metrics,self.step_losses = HFControl(),{},[]
 
     def has(self, name): return name not in _called_by_adapter and super().has(name)
     def _call_own(self, name):
@@ -187,40 +189,40 @@ class HFCallback(ForeignCallback):
         super().before_fit()
         if self.learn.mode!='fit': return
         state = self._state()
-        self.n_steps,self.stepped = 0,True
-        self.since,self.total,self.all_steps = 0,0.,0.
-        self.parts,self.start_time = [],perf_counter()
+        self.n_steps,self.has_stepped = 0,True
+        self.n_unlogged_steps,self.unlogged_loss,self.total_loss = 0,0.,0.
+        self.step_losses,self.start_time = [],perf_counter()
         state.log_history,state.epoch = [],self.learn.epoch
     def before_epoch(self):
         if self.learn.mode=='fit': self._state().epoch = self.learn.epoch
     def before_batch(self):
-        if self.learn.training: self.begins,self.stepped = self.stepped,False
-    def after_step(self): self.stepped = True
+        if self.learn.training: self.is_step_begin,self.has_stepped = self.has_stepped,False
+    def after_step(self): self.has_stepped = True
     def after_batch(self):
         learn = self.learn
         if not learn.training: return self._count(learn)
-        self.parts.append(learn.loss)
-        if not self.stepped: return
+        self.step_losses.append(learn.loss)
+        if not self.has_stepped: return
         self._state().epoch = learn.pct_train*learn.n_epoch
-        self.total = self.total + sum(self.parts)/len(self.parts)
-        self.n_steps,self.since,self.parts = self.n_steps+1,self.since+1,[]
+        self.unlogged_loss = self.unlogged_loss + sum(self.step_losses)/len(self.step_losses)
+        self.n_steps,self.n_unlogged_steps,self.step_losses = self.n_steps+1,self.n_unlogged_steps+1,[]
 
     def _count(self, learn):
         self.n_batches += 1
-        self.n_seen += find_bs(learn.xb)
+        self.n_samples += find_bs(learn.xb)
 
     def after_train(self):
-        if self.parts: self._end_partial_step()
+        if self.step_losses: self._end_partial_step()
         self._end_epoch()
-        if not self.since: return
-        loss = float(self.total)/self.since
-        self.all_steps += float(self.total)
-        self.since,self.total = 0,0.
-        self._log(loss=loss, learning_rate=_rate(self.learn))
+        if not self.n_unlogged_steps: return
+        loss = float(self.unlogged_loss)/self.n_unlogged_steps
+        self.total_loss += float(self.unlogged_loss)
+        self.n_unlogged_steps,self.unlogged_loss = 0,0.
+        self._log(loss=loss, learning_rate=_find_lr(self.learn))
     def _end_partial_step(self):
         "Count the step that is taken with the remaining batches at the end of an epoch, and call `on_step_end`"
-        self.total = self.total + sum(self.parts)/len(self.parts)
-        self.n_steps,self.since,self.parts = self.n_steps+1,self.since+1,[]
+        self.unlogged_loss = self.unlogged_loss + sum(self.step_losses)/len(self.step_losses)
+        self.n_steps,self.n_unlogged_steps,self.step_losses = self.n_steps+1,self.n_unlogged_steps+1,[]
         self._state().epoch = self.learn.pct_train*self.learn.n_epoch
         self._call_own('on_step_end')
     def _end_epoch(self):
@@ -232,18 +234,18 @@ class HFCallback(ForeignCallback):
 
     def before_validate(self):
         self._state().update_best_metric(self.eval_metrics)
-        self.eval_start_time,self.n_seen,self.n_batches = perf_counter(),0,0
+        self.eval_start_time,self.n_samples,self.n_batches = perf_counter(),0,0
     def after_validate(self):
         if self.learn.mode not in ('fit','validate'): return
         seconds = perf_counter()-self.eval_start_time
-        self.eval_metrics = eval_metrics(measure_epoch(self.learn), seconds, self.n_batches, self.n_seen)
+        self.eval_metrics = eval_metrics(measure_epoch(self.learn), seconds, self.n_batches, self.n_samples)
         self._log(**self.eval_metrics)
         self.eval_metrics['epoch'] = self._state().epoch
 
     def after_fit(self):
         if self.learn.mode!='fit': return
         speed = speed_of('train', perf_counter()-self.start_time, self.n_steps, self._n_samples())
-        self._log(**speed, total_flos=0., train_loss=self.all_steps/max(self.n_steps, 1))
+        self._log(**speed, total_flos=0., train_loss=self.total_loss/max(self.n_steps, 1))
     def _n_samples(self):
         n,bs = loader_len(self.learn.dls.train),_train_batch_size(self.learn)
         if n is None or bs is None: return None
@@ -258,9 +260,9 @@ class HFCallback(ForeignCallback):
     def due(self, name):
         "Return whether to call `name`: `on_step_*` once per step, `on_substep_end` after other batches except the last"
         match name:
-            case 'on_step_begin':  return self.begins
-            case 'on_step_end':    return self.stepped
-            case 'on_substep_end': return not self.stepped and not self._is_last_batch()
+            case 'on_step_begin':  return self.is_step_begin
+            case 'on_step_end':    return self.has_stepped
+            case 'on_substep_end': return not self.has_stepped and not self._is_last_batch()
         return True
     def _is_last_batch(self): return self.learn.n_iter is not None and self.learn.iter==self.learn.n_iter-1
 
@@ -288,15 +290,18 @@ class HFCallback(ForeignCallback):
 
     def state_dict(self):
         "Return the wrapped callback's state, the counts of steps, and the logged values"
-        counts = dict(steps=self.n_steps, stepped=self.stepped, measured=self.eval_metrics, since=self.since,
-                      total=float(self.total), all_steps=self.all_steps, parts=[float(o) for o in self.parts])
+        counts = dict(steps=self.n_steps, stepped=self.has_stepped, since=self.n_unlogged_steps)
+        losses = dict(total=float(self.unlogged_loss), all_steps=self.total_loss,
+                      parts=[float(o) for o in self.step_losses])
         state = self._state()
-        return dict(super().state_dict(), **counts, best=state.best_metric, log_history=[*state.log_history])
+        results = dict(measured=self.eval_metrics, best=state.best_metric, log_history=[*state.log_history])
+        return dict(super().state_dict(), **counts, **losses, **results)
     def load_state_dict(self, state):
         "Restore the wrapped callback's state, the counts of steps, and the logged values"
         super().load_state_dict(state)
-        self.n_steps,self.stepped,self.eval_metrics = state['steps'],state['stepped'],state['measured']
-        self.since,self.total,self.all_steps,self.parts = (state[k] for k in ('since','total','all_steps','parts'))
+        self.n_steps,self.has_stepped,self.eval_metrics = state['steps'],state['stepped'],state['measured']
+        self.n_unlogged_steps,self.unlogged_loss = state['since'],state['total']
+        self.total_loss,self.step_losses = state['all_steps'],state['parts']
         own = self._state()
         own.best_metric,own.log_history = state['best'],[*state['log_history']]
 
@@ -307,12 +312,13 @@ def adapt(
     return HFCallback(cb)
 
 # %% ../../nbs/contrib/50_transformers.ipynb #46dd8832
-_norm = 'a Learner does not compute the gradient norm at each step; `GradientClip` stores it, as `norm`'
-_flag = 'here only callbacks set a flag; the Trainer sets this one itself at the last step'
-_time = 'a model needs no preparation here'
-_said = 'here the flag for the evaluation of an epoch is set in `on_epoch_end` only'
-_last = 'on_step_end', 'on_epoch_end', 'on_log', 'on_prediction_step', 'on_evaluate', 'on_train_end'
+_norm_reason = 'a Learner does not compute the gradient norm at each step; `GradientClip` stores it, as `norm`'
+_flag_reason = 'here only callbacks set a flag; the Trainer sets this one itself at the last step'
+_preparation_reason = 'a model needs no preparation here'
+_evaluation_reason = 'here the flag for the evaluation of an epoch is set in `on_epoch_end` only'
+_last_events = 'on_step_end', 'on_epoch_end', 'on_log', 'on_prediction_step', 'on_evaluate', 'on_train_end'
 differences:dict[str,str] = {   # where a Learner differs from Hugging Face's Trainer -> the reason
-    '* logs.grad_norm':_norm, **{f'* history[{i}].grad_norm':_norm for i in (1, 2, 3)},
-    **{f'{k} stop':_flag for k in _last}, 'on_log flags[2]':_said, 'on_prediction_step flags[2]':_said,
-    **{f'* {k}.eval_model_preparation_time':_time for k in ('logs', 'metrics', 'history[1]')}}
+    '* logs.grad_norm':_norm_reason, **{f'* history[{i}].grad_norm':_norm_reason for i in (1, 2, 3)},
+    **{f'{k} stop':_flag_reason for k in _last_events},
+    'on_log flags[2]':_evaluation_reason, 'on_prediction_step flags[2]':_evaluation_reason,
+    **{f'* {k}.eval_model_preparation_time':_preparation_reason for k in ('logs', 'metrics', 'history[1]')}}

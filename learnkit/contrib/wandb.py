@@ -20,13 +20,13 @@ from ..observe.services import ServiceLogger, as_columns, pictures
 
 # %% ../../nbs/contrib/05_wandb_logger.ipynb #8480480e
 class WandbFile:
-    "Reads new rows of a run's `.wandb` file, which may still grow"
-    block,head = 2**15,7   # the file has blocks of 2**15 bytes; in these, each part of a record has a header of 7 bytes
+    "Reads a run's `.wandb` file, which may still grow; each call of `rows` returns the new rows"
+    block_size,header_size = 2**15,7   # in bytes, of each block of the file, and of each part of a record in it
     def __init__(self,
         path:Path # the path of the file
     ):
-        self.path,self.pos,self.size = path,self.head,0
-        self.last = -1   # the last step read; -1: none
+        self.path,self.pos,self.size = path,self.header_size,0
+        self.last_step = -1   # the last step read; -1: none
 
     def records(self) -> Iterator[bytes]:
         "Yield the records that are complete and were not read before"
@@ -35,13 +35,13 @@ class WandbFile:
             data,start = f.read(),self.pos
         i,record = 0,b''
         while True:
-            left = self.block-(start+i)%self.block
-            if left<self.head: i += left   # the rest of the block is too short for a header
-            if i+self.head>len(data): return
+            left = self.block_size-(start+i)%self.block_size
+            if left<self.header_size: i += left   # the rest of the block is too short for a header
+            if i+self.header_size>len(data): return
             n,kind = unpack_from('<HB', data, i+4)
-            end = i+self.head+n
+            end = i+self.header_size+n
             if kind==0 or end>len(data): return   # the rest is not written yet
-            record += data[i+self.head:end]
+            record += data[i+self.header_size:end]
             i = end
             if kind not in _ends_record: continue
             self.pos = start+i   # the next call reads from here
@@ -55,13 +55,13 @@ class WandbFile:
         if size==self.size: return []
         self.size,rows = size,[]
         for record in map(Record.FromString, self.records()):
-            if record.WhichOneof('record_type')=='history': rows.append(_row(record.history))
-        if rows: self.last = rows[-1]['step']
+            if record.WhichOneof('record_type')=='history': rows.append(_read_row(record.history))
+        if rows: self.last_step = rows[-1]['step']
         return rows
 
 _ends_record = 1,4   # types of parts that complete a record: a whole record, or the last part of one
 
-def _row(history):
+def _read_row(history):
     "Return a record of the history as a dict, with its step and without W&B's internal keys"
     values = {item.key or '.'.join(item.nested_key):json.loads(item.value_json) for item in history.item}
     own = {k:v for k,v in values.items() if not k.startswith('_')}
@@ -80,7 +80,7 @@ class WandbLogger(ServiceLogger):
     "Logs to the active run of Weights & Biases, or to a new one (needs the package `wandb`); `experiment` is that run"
     experiment:Any = None       # the run of W&B; None: not open
     file:WandbFile|None = None  # the file of a run that this logger began
-    newest = -1                 # the newest step logged to the run; -1: none
+    newest_step = -1            # the newest step logged to the run; -1: none
     is_own_run = True           # did this logger begin the run? Then it also finishes it
     def __init__(self,
         project:str|None=None, # the project of a new run; None: W&B's default
@@ -99,12 +99,12 @@ class WandbLogger(ServiceLogger):
 
     def _begin_run(self, id):
         "Begin a run of W&B; with an id, continue that run"
-        last = self._last(id)
+        last = self._find_last_step(id)
         args = dict(project=self.project, dir=str(self.learn.path), reinit='create_new', resume='allow')
         args |= self.init
         args['id'] = id or self.init.get('id')
         self.experiment = run = _wandb().init(**args)
-        self.newest = max(last, run.starting_step-1)   # the newest step in the files or on the server
+        self.newest_step = max(last, run.starting_step-1)   # the newest step in the files or on the server
         self.file = WandbFile(Path(run.dir).parent/f'run-{run.id}.wandb')
         weakref.finalize(self.learn, run.finish).atexit = False   # W&B finishes runs at exit itself
 
@@ -115,53 +115,53 @@ class WandbLogger(ServiceLogger):
             f"WandbLogger logs to the active run {run.id}, so it does not use {', '.join(unused)}. For a run "
             "of its own, pass `reinit='create_new'`.")
         self.experiment = run
-        self.newest = -1 if is_new else int(run.summary.get(_step_name, -1))
-        self.defined = set()   # names of metrics whose step metric is defined
+        self.newest_step = -1 if is_new else int(run.summary.get(_step_name, -1))
+        self.defined_names = set()   # names of metrics whose step metric is defined
 
-    def _run_files(self, id):
+    def _find_run_files(self, id):
         folder = Path(self.learn.path)/'wandb'   # `*` at the end: a second process in the same second gets `-1`
         return [*map(WandbFile, sorted(folder.glob(f'*run-*-{id}*/run-{id}.wandb')))]
-    def _rows(self, id):
+    def _read_rows(self, id):
         rows = []
-        for file in self._run_files(id): rows += file.rows()
+        for file in self._find_run_files(id): rows += file.rows()
         return rows
-    def _last(self, id): return max([row['step'] for row in self._rows(id)], default=-1)
+    def _find_last_step(self, id): return max([row['step'] for row in self._read_rows(id)], default=-1)
 
     def read_log(self) -> list: # a list of dicts
         "Return the run's rows on this disk; once the run has finished, wait up to `wait` seconds for its last rows"
         is_over = getattr(self.experiment, '_is_finished', self.experiment is None)
         if is_over: self._wait_for_rows()
-        return self._rows(self.id)
+        return self._read_rows(self.id)
 
     def _wait_for_rows(self):
         "Wait up to `wait` seconds until the files have the newest step, which W&B writes in a separate process"
         end = monotonic()+self.wait
         while monotonic()<end:
-            if not self._run_files(self.id) or self._last(self.id)>=self.newest: return
+            if not self._find_run_files(self.id) or self._find_last_step(self.id)>=self.newest_step: return
             sleep(.05)
 
     def last_step(self, name):
-        if self.experiment is None: return self._last(self.id)
-        return self.newest
+        if self.experiment is None: return self._find_last_step(self.id)
+        return self.newest_step
     def is_safe(self, step):
         if self.file is None: return True
         self.file.rows()
-        return step<=self.file.last
+        return step<=self.file.last_step
 
     def write_hparams(self, hparams): self.experiment.config.update(hparams, allow_val_change=True)
     def write_step(self, row, step):
         values = {}
         for kind,values_of_kind in row.items(): values |= self._wrap_media(kind, values_of_kind)
-        if step<=self.newest: return self.experiment.summary.update(values)
+        if step<=self.newest_step: return self.experiment.summary.update(values)
         if self.is_own_run: self.experiment.log(values, step=step, commit=True)
         else: self._log_to_shared_run(values, step)
-        self.newest = step
+        self.newest_step = step
 
     def _log_to_shared_run(self, values, step):
         "Log to a run to which other code logs too, with `learnkit/step` as step metric of each value"
         for name in values:
-            if name not in self.defined: self.experiment.define_metric(name, step_metric=_step_name)
-        self.defined.update(values)
+            if name not in self.defined_names: self.experiment.define_metric(name, step_metric=_step_name)
+        self.defined_names.update(values)
         self.experiment.log({**values, _step_name:step})
 
     def _wrap_media(self, kind, values):

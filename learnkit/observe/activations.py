@@ -69,7 +69,7 @@ class ActivationPlots:
         fig,axs = plt.subplots(1, 3, figsize=figsize, layout='constrained')
         last    = max(1, len(idxs)-1)
         colors  = plt.get_cmap('viridis')([.9*i/last for i in range(len(idxs))])
-        titles  = 'mean','standard deviation','share near zero'
+        titles  = 'mean','standard deviation','fraction near zero'
         for column,(ax,title) in enumerate(zip(axs, titles)):
             for layer,color in zip(idxs, colors):
                 ax.plot(self.iters, table[:,layer,column], color=color, label=f'{layer}: {self.names[layer]}')
@@ -166,7 +166,7 @@ class ActivationStats(ActivationPlots, HookCallback):
         self.index = {m:i for i,m in enumerate(self.modules)}
 
     def before_pred(self) -> None:
-        is_recorded = self.hooked and self.learn.training
+        is_recorded = self.is_hooked and self.learn.training
         if is_recorded: self._assign(calls=[])
     def after_pred(self) -> None:
         if self.is_forward: self._end_batch()

@@ -206,14 +206,14 @@ class Evaluator(EveryCallback):
         if not due: return
         self.learn('before_validate_all', due=[cb.label for cb in due])
         found = {cb:cb._evaluate(epoch) for cb in due}
-        self.learn('after_validate_all', results=self._announce(found, epoch))
+        self.learn('after_validate_all', results=self._log_results(found, epoch))
 
     def act(self,
         epoch:bool=False # is it called at the end of an epoch?
     ) -> dict:
         "Evaluate now, log the results and add them to `history`; return the loss and the metrics by name"
         found = {self:self._evaluate(epoch)}
-        return self._announce(found, epoch)[self.label]
+        return self._log_results(found, epoch)[self.label]
 
     def _evaluate(self, epoch):
         "Return the loss and the metrics, and add them to `history`"
@@ -225,7 +225,7 @@ class Evaluator(EveryCallback):
         if epoch: self.last_epoch = learn.epoch
         return values
 
-    def _announce(self, found, epoch):
+    def _log_results(self, found, epoch):
         "Log results as one row, write them below the progress bar, and return a dict from label to results"
         learn,row = self.learn,{}
         for cb in found: row |= cb.history[-1]
@@ -234,12 +234,12 @@ class Evaluator(EveryCallback):
         results = {cb.label:values for cb,values in found.items()}
         bar = getattr(own_attr(learn, 'progress'), 'mbar', None)
         is_shown = bar is not None and learn.logger!=null_logger
-        if is_shown: bar.write(_as_line(results))
+        if is_shown: bar.write(_format_results(results))
         return results
 
 def _as_monitor(column): return column if isinstance(column, Monitor) else Monitor(column)
 
-def _as_line(results):
+def _format_results(results):
     parts = []
     for label,values in results.items():
         cells = [f'{name} {format_value(value)}' for name,value in values.items()]
@@ -308,10 +308,10 @@ class SanityCheck(Callback):
         with self._snapshot(dl), learn._run('sanity', [meter, limit]):
             learn('before_sanity')
             interruptibly(learn._do_epoch_validate, dl=dl)
-            self.results = dict(zip(self._names(), meter.values))
+            self.results = dict(zip(self._find_column_names(), meter.values))
             learn('after_sanity', results=self.results)
         # raise an error now rather than after the first epoch if a monitored value is not a number
-        for m in self._monitors():
+        for m in self._find_monitors():
             if m.column in self.results: m.value(learn, self.results)
 
     def _snapshot(self, dl):
@@ -324,10 +324,10 @@ class SanityCheck(Callback):
             if state: restores.append(partial(cb.load_state_dict, state))
         return Snapshot(*restores, snapshot_forward(learn.model, dl))
 
-    def _names(self):
+    def _find_column_names(self):
         names = getattr(own_attr(self.learn, 'recorder'), 'valid_names', None)
         if names: return names
         return ['valid_loss', *(m.name for m in self.learn.metrics)]
-    def _monitors(self):
+    def _find_monitors(self):
         attributes = chain.from_iterable(vars(cb).values() for cb in self.learn.cbs)
         return [o for o in attributes if isinstance(o, Monitor)]

@@ -18,7 +18,7 @@ from ..loop.callback import Stateful
 class LogFile(Stateful):
     "A file of appended rows that tracks its valid length, and holds rows while the disk is full"
     saves = 'pos','held'
-    begun = False   # are the hyperparameters written, or are there none?
+    has_hparams = False   # are the hyperparameters written, or none to write?
     def __init__(self,
         path:Path,         # the file
         head:bytes=b'',    # the first bytes of the file
@@ -29,7 +29,7 @@ class LogFile(Stateful):
         self.pos   = None    # length of the valid part after the head; None: unknown yet
         self.held  = []      # rows that could not be written yet
         self.file  = None
-        self.clean = False   # does the file have exactly the head and the valid part?
+        self.is_clean = False   # does the file have exactly the head and the valid part?
         self.error = None    # the exception of the last write; None: it succeeded
         self.lock  = FileLock()
         self.pid   = None    # the process that has opened the file
@@ -44,7 +44,7 @@ class LogFile(Stateful):
         self.pid = os.getpid()
         mode = 'r+b' if path.exists() else 'x+b'
         self.file  = open(path, mode, buffering=0)
-        self.clean = False
+        self.is_clean = False
 
     def write(self,
         row:bytes # the row, with its line end, if it has one
@@ -97,12 +97,12 @@ class LogFile(Stateful):
     ) -> None:
         "Continue from `state`: the next row replaces everything after the saved position"
         super().load_state_dict(state)
-        self.clean = False
+        self.is_clean = False
 
     def reopen(self) -> None:
-        "Continue after the last complete row in the file, which another process has written"
-        self.pos,self.clean = None,False
-        self.append = self.begun = True
+        "Continue after the last complete row that another process has written to the file"
+        self.pos,self.is_clean = None,False
+        self.append = self.has_hparams = True
 
     def __getstate__(self) -> dict: return {**vars(self), 'file':None, 'pid':None, 'lock':FileLock()}
 
@@ -115,11 +115,11 @@ class LogFile(Stateful):
     def _write_held(self):
         "Write all held rows; if that fails, none of them"
         self.open()
-        if not self.clean: self._truncate()
+        if not self.is_clean: self._truncate()
         end  = len(self.head)+self.pos
         data = memoryview(b''.join(self.held))
         n_bytes = len(data)
-        self.clean = False   # until all is written
+        self.is_clean = False   # until all is written
         try:
             while data:
                 n_written = self.file.write(data)
@@ -127,10 +127,10 @@ class LogFile(Stateful):
         except OSError:
             self.file.truncate(end)   # no incomplete rows
             self.file.seek(end)
-            self.clean = True
+            self.is_clean = True
             raise
         self.pos += n_bytes
-        self.held,self.clean,self.error = [],True,None
+        self.held,self.is_clean,self.error = [],True,None
 
     def _truncate(self):
         "Write the head if it has changed, and truncate the file after the valid part; warn if rows are missing"
@@ -147,7 +147,7 @@ class LogFile(Stateful):
         if head==self.head: self.file.truncate(len(head)+self.pos)
         else: self._replace(self.head+body[:self.pos])
         self.file.seek(0, os.SEEK_END)
-        self.clean = True
+        self.is_clean = True
 
 # %% ../../nbs/observe/40b_loggers.ipynb #d3e5e970
 import json
@@ -162,7 +162,7 @@ from ..loop.check import check_args
 from ..loop.words import own_attr
 
 # %% ../../nbs/observe/40b_loggers.ipynb #286b3c30
-def _learning_rates(
+def _read_learning_rates(
     opt:Any # the optimizer; None: there is none yet
 ) -> dict: # `lr`, or `lr/0`, `lr/1` and so on, one for each parameter group
     "Return the learning rates, as loggers name them"
@@ -188,7 +188,7 @@ class MetricsLogger(Callback):
     ) -> None:
         "Log the learning rates and the numeric values of a row of the history, except `train_iter`"
         numbers = {name:v for name,v in row.items() if isinstance(v, (int,float))}
-        metrics = _learning_rates(self.learn.opt) | numbers
+        metrics = _read_learning_rates(self.learn.opt) | numbers
         metrics.pop('train_iter', None)   # `step` has the same information
         if metrics: self.log_metrics(metrics, step)
 
@@ -301,13 +301,13 @@ class FileLogger(MetricsLogger):
         self.log_file.reopen()
         self.log_file.open()
 
-    def before_epoch(self): self._begin()
-    def _begin(self):
+    def before_epoch(self): self._write_hparams_once()
+    def _write_hparams_once(self):
         "Write the hyperparameters at the beginning of an empty file, in the main process only"
         if rank_distrib(): return
         file = self.log_file
-        if file.begun or file.pos or file.held: return
-        file.begun = True
+        if file.has_hparams or file.pos or file.held: return
+        file.has_hparams = True
         self.write_hparams(self.learn.hparams(), self.start)
     def write_hparams(self,
         hparams:dict, # numbers and short texts by name
@@ -316,7 +316,7 @@ class FileLogger(MetricsLogger):
         "Write the hyperparameters at the beginning of the file; do nothing unless a subclass defines it"
 
     def counts(self, step):
-        self._begin()
+        self._write_hparams_once()
         return super().counts(step)
     def log_metrics(self, metrics, step):
         super().log_metrics(metrics, step)
@@ -437,7 +437,7 @@ class CSVFile(LogFile):
         new = [name for name in names if name not in self.names]
         if new:
             self.names = [*self.names, *new]
-            self.clean = False
+            self.is_clean = False
         self.head = _format_csv_line(self.names)
 
     def add(self,
@@ -448,7 +448,7 @@ class CSVFile(LogFile):
         is_in_file = last_row and not self.held
         is_mergeable = is_in_file and can_merge_rows([last_row], row)
         if is_mergeable:
-            self.pos,self.clean = start,False   # the next write truncates the file there
+            self.pos,self.is_clean = start,False   # the next write truncates the file there
             row = {**last_row, **row}
         self.add_names([*row])
         line = _format_csv_line(map(row.get, self.names))

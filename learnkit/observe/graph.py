@@ -20,8 +20,8 @@ class ShowGraphCallback(Callback):
     "Plots the training and validation losses in the notebook after each epoch"
     acts,writes = 'nothing',True
     order,modes = 65,('fit',)
-    handle = None    # IPython's display handle of the graph; None: not displayed yet
-    warned = False   # was the user warned that this is not a notebook?
+    handle = None        # IPython's display handle of the graph; None: not displayed yet
+    has_warned = False   # was the user warned that this is not a notebook?
     def __init__(self,
         skip_start:int=5,      # initial batches to skip: their high losses would flatten the curve
         log:bool=False,        # make the loss axis logarithmic?
@@ -30,14 +30,14 @@ class ShowGraphCallback(Callback):
 
     def before_fit(self):
         self.handle = None
-        self.in_notebook = display_kind()=='notebook'
-        if self.in_notebook: pyplot()   # raises an error now rather than after an epoch
-        elif not self.warned:
-            self.warned = True
+        self.is_notebook = display_kind()=='notebook'
+        if self.is_notebook: pyplot()   # raises an error now rather than after an epoch
+        elif not self.has_warned:
+            self.has_warned = True
             warn('ShowGraphCallback draws in notebooks only. Here, call `learn.recorder.plot_loss()` after the fit.')
 
     def after_epoch(self):
-        is_drawn = self.in_notebook and self.learn.recorder.lrs
+        is_drawn = self.is_notebook and self.learn.recorder.lrs
         if not is_drawn: return
         from IPython.display import Image, display
         image = Image(self.picture())

@@ -162,24 +162,24 @@ class HookCallback(Callback):
         is_one = isinstance(modules, nn.Module) and not hasattr(modules, '__iter__')
         self.given_modules = [modules] if is_one else modules
         self.modules  = self.given_modules
-        self.compiled = False
+        self.is_compiled = False
         self.hooks  = None
-        self.hooked = False   # are the `hooks` on the modules?
+        self.is_hooked = False   # are the `hooks` on the modules?
         self.stance = None    # PyTorch's context manager that turns compiled code off; None: not active
 
     def before_fit(self) -> None:
         model = self.learn.model
         self.modules  = self._layers(get_model(model)) if self.given_modules is None else list(self.given_modules)
-        self.compiled = _is_compiled(model)
+        self.is_compiled = _is_compiled(model)
         if self.every is not None: return
-        if self.compiled: warn(f'hooks do not work in compiled code, so the model runs uncompiled with {self}. '
+        if self.is_compiled: warn(f'hooks do not work in compiled code, so the model runs uncompiled with {self}. '
                                'Pass `every=100` to limit this to one batch in a hundred.')
         self._register()
 
     def before_batch(self) -> None:
         if self._is_due(): self._register()
     def after_batch(self) -> None:
-        if self.every is not None and self.hooked: self._remove()
+        if self.every is not None and self.is_hooked: self._remove()
 
     def cleanup(self) -> None:
         if self.remove_end or self.learn.exc is not None: self._remove()
@@ -204,8 +204,8 @@ class HookCallback(Callback):
         "Put the hooks on the layers, and turn compiled code off if the model has any"
         self._remove()
         self.hooks  = Hooks(self.modules, self.hook, self.is_forward, self.detach, self.cpu)
-        self.hooked = True
-        if not self.compiled: return
+        self.is_hooked = True
+        if not self.is_compiled: return
         stances = [vars(cb).get('stance') for cb in self.learn.cbs]
         if not any(stances): self.stance = torch.compiler.set_stance('force_eager')
 
@@ -213,7 +213,7 @@ class HookCallback(Callback):
     def _remove(self):
         "Remove the hooks, and turn compiled code on again"
         if self.hooks is not None: self.hooks.remove()
-        self.hooked = False
+        self.is_hooked = False
         self._restore_stance()
 
     def _restore_stance(self):

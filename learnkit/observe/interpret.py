@@ -85,7 +85,7 @@ class Interpretation:
         *_,preds,targs,decoded,losses = results
         inputs = results[0] if with_input else None
         if vocab is None: vocab = learn._class_names()
-        interp  = cls(preds, targs, decoded, losses, inputs, vocab_of(learn.dls, vocab), **_ignore_index(learn))
+        interp  = cls(preds, targs, decoded, losses, inputs, vocab_of(learn.dls, vocab), **_find_ignore_index(learn))
         if with_input: return interp
         loader_of = _find_loader_by_index(dl)
         def read(idxs):
@@ -103,9 +103,9 @@ class Interpretation:
         "Return inputs (or None), predictions, targets, decoded predictions and losses of the samples `idxs`"
         idxs = torch.arange(len(self))[idxs].reshape(-1)
         results = [nested_reorder(o, idxs) for o in (self.preds, self.targs, self.decoded, self.losses)]
-        return self._inputs(idxs),*results
+        return self._read_inputs(idxs),*results
 
-    def _inputs(self, idxs):
+    def _read_inputs(self, idxs):
         "Return the inputs of the samples `idxs`; read them from the dataset again if they are not stored"
         is_stored = self.inputs is not None
         can_read  = self.read is not None and len(idxs)>0
@@ -133,7 +133,7 @@ class Interpretation:
         idxs = torch.as_tensor(idxs).reshape(-1)
         inputs,preds,targs,decoded,losses = self[idxs]
         inputs = inputs_by_name(inputs)
-        scores = _scores(preds, decoded)
+        scores = _compute_scores(preds, decoded)
         def make_row(i):
             row = dict(item=idxs[i].item(), loss=losses[i].item())
             row['target']     = self.name(_pick(targs, i))
@@ -143,7 +143,7 @@ class Interpretation:
             return row
         return History(map(make_row, range(len(idxs))))
 
-def _ignore_index(learn):
+def _find_ignore_index(learn):
     "Return the class index ignored by the loss function as a keyword argument; empty if there is none"
     number = ignored_class(learn.loss_func)
     return {} if number is None else dict(ignore_index=number)
@@ -192,7 +192,7 @@ def inputs_by_name(
     return {f'input {i}':t for i,t in enumerate(inputs)}
 
 # %% ../../nbs/observe/60a_interpretation.ipynb #378c43dd
-def _scores(preds, decoded):
+def _compute_scores(preds, decoded):
     "Return the score of each decoded class, by column name; empty unless each sample has one class"
     are_tensors = isinstance(preds, Tensor) and isinstance(decoded, Tensor)
     if not are_tensors: return {}
@@ -373,11 +373,11 @@ class Items:
         titles = ['']*len(self)
         if texts: titles = [' / '.join(sample_texts) for sample_texts in zip(*texts)]
         if masks: return self._draw_masks(masks, titles, stats, ncols, figsize)
-        axs = draw_images(images, titles, None, stats, self._colors(texts), ncols or 5, figsize)
+        axs = draw_images(images, titles, None, stats, self._choose_colors(texts), ncols or 5, figsize)
         if len(texts)>1: axs[0,0].figure.suptitle(' / '.join(self.columns), fontsize=9)
         return axs
 
-    def _colors(self, texts):
+    def _choose_colors(self, texts):
         "Return the colors: red for wrong predictions, else black; None without predictions, or if values are floats"
         if len(texts)!=2 or any(map(_is_float, self.columns.values())): return None
         def choose_color(prediction, target): return 'black' if prediction==target else 'red'
@@ -387,8 +387,8 @@ class Items:
         "Draw each image once per mask, side by side; return the axes"
         n_masks = len(masks)
         height,width = self.images.shape[-2:]
-        each = [t.reshape(-1, height, width).long().cpu() for t in masks.values()]
-        overlays = torch.stack(each, 1).flatten(0, 1)
+        flat_masks = [t.reshape(-1, height, width).long().cpu() for t in masks.values()]
+        overlays = torch.stack(flat_masks, 1).flatten(0, 1)
         images   = self.images.repeat_interleave(n_masks, 0)
         if n_masks>1: titles = [f'{title} {name}'.strip() for title in titles for name in masks]
         if ncols is None: ncols = 2*n_masks if n_masks>1 else 5

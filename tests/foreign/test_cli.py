@@ -84,7 +84,7 @@ def test_help_has_the_comments(capsys):
 
 callbacks = [c for c in vars(lk).values() if isinstance(c, type) and issubclass(c, Callback)]
 def test_all_callbacks_have_settings():
-    parser = module._parser_class()(exit_on_error=False)
+    parser = module._make_parser_class()(exit_on_error=False)
     for i,c in enumerate(callbacks): parser.add_class_arguments(c, f'c{i}')
     assert len(callbacks)>90 and len(parser.format_help())>10_000
 
@@ -142,13 +142,13 @@ def test_each_thread_has_its_own(request):
 def test_after_an_error_nothing_stays():
     def fails(n:int=1): raise RuntimeError('no')
     with pytest.raises(RuntimeError): cli(fails, [])
-    assert not Learner._on_create and module._current.get() is None
+    assert not Learner._on_create and module._current_config.get() is None
 
 def test_what_is_missing_is_named(monkeypatch):
-    module._parser_class.cache_clear()
+    module._make_parser_class.cache_clear()
     monkeypatch.setitem(sys.modules, 'jsonargparse', None)
     with pytest.raises(ImportError, match="needs jsonargparse: pip install '?jsonargparse.*extra `cli`"): cli(main, [])
-    module._parser_class.cache_clear()
+    module._make_parser_class.cache_clear()
 
 def test_it_only_looks_on():
     plain,kept = main(epochs=2), cli(main, ['--epochs','2'])

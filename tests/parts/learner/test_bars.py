@@ -161,9 +161,9 @@ def test_cancels_leave_no_bar(kind, cancel, name):
 @given(st.lists(st.tuples(st.sampled_from((.5, .25, 1., 2., nan)), st.sampled_from((.5, .25, 1., nan))), min_size=1, max_size=8))
 def test_green_is_the_best_so_far(rows):
     bar = RichBar(len(rows))
-    bar._better(['epoch','valid_loss','accuracy','odd','time'])
+    bar._find_new_best(['epoch','valid_loss','accuracy','odd','time'])
     for i,(loss,acc) in enumerate(rows):
-        got = bar._better([str(i), f'{loss:.6f}', f'{acc:.6f}', '0.1', '00:01'])
+        got = bar._find_new_best([str(i), f'{loss:.6f}', f'{acc:.6f}', '0.1', '00:01'])
         losses,accs = ([v for r in rows[:i] if (v := r[j])==v] for j in (0, 1))
         assert got=={i for i,better in ((1, losses and loss<min(losses)), (2, accs and acc>max(accs))) if better}
 
