@@ -39,24 +39,24 @@ def is_by_hand(
 class ByHand(Optimizer):
     "Wraps hand-written optimizers, one for each parameter group, as one PyTorch optimizer"
     def __init__(self,
-        made:list,  # the hand-written optimizers, one for each group
-        groups:list # PyTorch's group dicts, with 'params'
+        optimizers:list, # the hand-written optimizers, one for each group
+        groups:list      # PyTorch's group dicts, with 'params'
     ):
-        self.made,self.names = made,_find_hyper_names(made[0])
+        self.optimizers,self.names = optimizers,_find_hyper_names(optimizers[0])
         self.own_params = [pg['params'] for pg in groups]
-        super().__init__([{**pg, **self._hypers(opt)} for pg,opt in zip(groups, made)], {})
+        super().__init__([{**pg, **self._read_hypers(opt)} for pg,opt in zip(groups, optimizers)], {})
 
-    def _hypers(self, opt): return {name:getattr(opt, attribute) for attribute,name in self.names.items()}
+    def _read_hypers(self, opt): return {name:getattr(opt, attribute) for attribute,name in self.names.items()}
 
     def __getstate__(self): return {**vars(self)}
 
     def step(self, closure:Callable|None=None # evaluates the model and returns the loss
     ) -> Any: # the loss that `closure` returned; None without it
-        "Step each optimizer, with the hyperparameters of its group"
+        "Step each optimizer whose parameters have a gradient, with the hyperparameters of its group"
         self._check_groups()
         loss = None
         if closure is not None: loss = closure()
-        for opt,pg,params in zip(self.made, self.param_groups, self.own_params):
+        for opt,pg,params in zip(self.optimizers, self.param_groups, self.own_params):
             for attribute,name in self.names.items(): setattr(opt, attribute, pg[name])
             if _any_grad(params): self._call(opt.step)   # a frozen group has no gradients
         return loss
@@ -64,7 +64,7 @@ class ByHand(Optimizer):
         set_to_none:bool=True # not used: each optimizer decides
     ) -> None:
         "Call `zero_grad` of each optimizer whose parameters have a gradient"
-        for opt,params in zip(self.made, self.own_params):
+        for opt,params in zip(self.optimizers, self.own_params):
             if _any_grad(params): self._call(opt.zero_grad)
 
     def _call(self, f):
@@ -75,17 +75,17 @@ class ByHand(Optimizer):
                 f'{len(without)} parameters of the optimizer have no gradient: skip those whose `p.grad` is None')
             raise
     def _check_groups(self):
-        if len(self.made)==len(self.param_groups): return
+        if len(self.optimizers)==len(self.param_groups): return
         raise TypeError(
-            f'{func_name(self.made[0])} is a hand-written optimizer for one list of parameters, so it cannot exempt '
-            'norms and biases from weight decay or take more groups: write `wd_bn_bias=True`, or define the groups '
-            'with `splitter`.')
+            f'{func_name(self.optimizers[0])} is a hand-written optimizer for one list of parameters, so it cannot '
+            'exempt norms and biases from weight decay or take more groups: write `wd_bn_bias=True`, or define the '
+            'groups with `splitter`.')
 
     def state_dict(self) -> dict:
-        "Return PyTorch's state dict, with the state of each optimizer"
-        return {**super().state_dict(), 'made':[*map(self._state, self.made)]}
+        "Return PyTorch's state dict, with the state of each hand-written optimizer under the key 'made'"
+        return {**super().state_dict(), 'made':[*map(self._get_state, self.optimizers)]}
 
-    def _state(self, opt):
+    def _get_state(self, opt):
         "Return the state of `opt`: its `state_dict()`, or its attributes other than hyperparameters and parameters"
         if hasattr(opt, 'state_dict'): return opt.state_dict()
         state = {}
@@ -98,14 +98,15 @@ class ByHand(Optimizer):
     def load_state_dict(self,
         state_dict:dict # from `state_dict`
     ) -> None:
-        "Restore groups and optimizers; raise ValueError if the state is of an optimizer of a different kind"
+        "Restore the groups and the optimizers; raise ValueError if `state_dict` has states of more or fewer optimizers"
         torch_state = {**state_dict}
         saved = torch_state.pop('made', ())
-        if len(saved)!=len(self.made): raise ValueError(
-            f'The saved optimizer is of a different kind: it has no state for {func_name(self.made[0])}.')
+        if len(saved)!=len(self.optimizers): raise ValueError(
+            f'The saved optimizer has the states of {len(saved)} hand-written optimizers, but this one combines '
+            f'{len(self.optimizers)}. Create the Learner with the same `opt_func` and splitter.')
         super().load_state_dict(torch_state)
         to_device = partial(_to_device, self.own_params[0][0].device)
-        for opt,state in zip(self.made, saved):
+        for opt,state in zip(self.optimizers, saved):
             if hasattr(opt, 'load_state_dict'): opt.load_state_dict(state)
             else: vars(opt).update(apply(to_device, deepcopy(state)))
 
@@ -173,7 +174,7 @@ class Maker:
 def by_hand(
     opt:Any # the user's optimizer, or a class or function that creates one
 ) -> Any:
-    "Return `opt`, wrapped if it is hand-written; raise TypeError if such an optimizer has no list of parameters"
+    "Return `opt`, wrapped if it is hand-written; raise TypeError if it is an optimizer without a list of parameters"
     if not is_by_hand(opt): return opt
     if isinstance(unwrap_partial(opt), type): return Maker(opt)
     lists = [v for v in vars(opt).values() if _are_params(v)]
