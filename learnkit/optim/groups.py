@@ -24,10 +24,10 @@ _short = dict(momentum='mom', betas='mom', alpha='sqr_mom', weight_decay='wd', d
 class Place(NamedTuple):
     "The place of a hyperparameter in a parameter group"
     key:str             # the key in the group
-    index:int|None=None # the index in the value of that key, such as `betas`; None: the value is no tuple
+    index:int|None=None # the index in the value of that key, such as `betas`; None: the value is not a tuple
 
 @lru_cache
-def _hyper_places(
+def _find_hyper_places(
     keys:tuple # the keys of a parameter group, or the parameter names of an optimizer class
 ) -> dict:
     "Return the place of each hyperparameter, by its short name"
@@ -58,9 +58,9 @@ def to_python(
     return v
 
 # %% ../../nbs/optim/00a_hypers.ipynb #35b7588b
-def _number_places(pg):
+def _find_number_places(pg):
     "Return the places of the numbers in a parameter group, by short name"
-    places = _hyper_places((*pg,))
+    places = _find_hyper_places((*pg,))
     return {name:place for name,place in places.items() if _is_number_at(pg, place)}
 
 def _is_number_at(pg, place):
@@ -69,11 +69,11 @@ def _is_number_at(pg, place):
     return is_number(pg[place.key])
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c1ff1a12
-def _to_number(v, what='A hyperparameter')->float:
+def _to_number(v, subject='A hyperparameter')->float:
     "Return `v` as a plain Python number; raise TypeError if it is not a number"
     if hasattr(v, 'item'): v = v.item()
     if is_number(v): return v
-    message = f'{what} must be a number, not {type(v).__name__}: {v!r:.60}.'
+    message = f'{subject} must be a number, not {type(v).__name__}: {v!r:.60}.'
     if hasattr(v, 'order'): message += ' Callbacks are passed by name, as in `fit(1, cbs=...)`.'
     if isinstance(v, str): message += ' Convert text with `float(…)`, or write `1.0e-3` in YAML.'
     raise TypeError(message)
@@ -82,14 +82,14 @@ def _to_number(v, what='A hyperparameter')->float:
 def _find_place(pg, name):
     "Return the place of the hyperparameter `name` in the torch group `pg`; raise KeyError if there is none"
     if 'optimizer' in pg: name = name.removesuffix(f"_{pg['optimizer']}")   # `lr_muon` is the `lr` of muon
-    place = _hyper_places((*pg,)).get(name)
+    place = _find_hyper_places((*pg,)).get(name)
     if place is None: raise _make_hyper_error(pg, name)
     if place.index is None and not is_number(pg[place.key]): raise _make_hyper_error(pg, name)
     return place
 
 def _make_hyper_error(pg, name):
     "Return the error for a hyperparameter that the optimizer does not have"
-    known = [*_number_places(pg)]
+    known = [*_find_number_places(pg)]
     message = f"This optimizer has no hyperparameter '{name}', it has {', '.join(known)}."
     for close in get_close_matches(str(name), [*known, *_short], 1):
         close = _short.get(close, close)
@@ -185,7 +185,7 @@ class Hypers(MutableMapping):
         return self.grouped[self.i]
     @property
     def optimizer(self)->str|None:
-        "The name of the optimizer of this group, with several optimizers; None with a single one"
+        "The name of this group's optimizer if there are several optimizers, or None if there is only one"
         return self.groups[0].get('optimizer')
     def __getitem__(self, k:str)->float|Tensor: return _read_hyper(self.groups[0], k)
     def __setitem__(self, k:str, v:float|Tensor)->None: _write_hyper(self.opt, self.groups, k, _to_number(v))
@@ -193,8 +193,8 @@ class Hypers(MutableMapping):
     def __contains__(self, k:object)->bool:
         is_switch = type(self.groups[0].get(k)) is bool   # such as `amsgrad`: readable, but not a number
         return not is_switch and super().__contains__(k)
-    def __iter__(self)->Iterator[str]: return iter(_number_places(self.groups[0]))
-    def __len__(self)->int: return len(_number_places(self.groups[0]))
+    def __iter__(self)->Iterator[str]: return iter(_find_number_places(self.groups[0]))
+    def __len__(self)->int: return len(_find_number_places(self.groups[0]))
     def __repr__(self)->str: return repr(dict(self))
     def __reduce__(self): return dict, (dict(self),)
 
@@ -264,11 +264,11 @@ def check_own_decays(
     if len(different)<2: return
     raise ValueError(
         f'{what} is one number, but the parameter groups have different weight decays, {decays}. Pass a list with one '
-        'number for each group, or omit it')
+        'number for each group, or omit the number.')
 
 # %% ../../nbs/optim/00a_hypers.ipynb #c760c603
 def check_rate(
-    what:str, # its name in the message, such as 'the learning rate `lr`'
+    what:str, # what `v` is, for the message, such as 'the learning rate `lr`'
     v:Any     # one number for all groups, one for each, or a slice; None: not given
 )->None:
     "Raise TypeError if `v` contains anything but numbers, ValueError for a negative, infinite or NaN number"
@@ -280,12 +280,12 @@ def check_rate(
     for o in values:
         if o is None: continue
         is_rate = 0<=_to_number(o, what)<inf
-        if not is_rate: raise ValueError(f'{what} must be 0 or more, not {o}')
+        if not is_rate: raise ValueError(f'{what} must be a finite number, 0 or more, not {o}')
 
 def check_moms(
     moms:Any # three momentums, or None
 )->None:
-    "Raise ValueError unless `moms` are valid for `fit_one_cycle`"
+    "Raise ValueError unless `moms` is None, or three numbers from 0 to less than 1, as `fit_one_cycle` needs them"
     if moms is None: return
     are_three = isinstance(moms, Collection) and len(moms)==3
     if are_three and all(map(_is_mom, moms)): return
@@ -331,7 +331,7 @@ def _is_param(o):
     if not isinstance(o, tuple): return isinstance(o, Tensor)
     return len(o)>0 and isinstance(o[0], str)
 
-def _group_dict(o):
+def _make_group_dict(o):
     if isinstance(o, nn.Module): raise TypeError("A group must be parameters, not a module: pass module.parameters().")
     if isinstance(o, str) or not isinstance(o, Iterable):
         hint = "return the parameters themselves, not names or numbers."
@@ -345,9 +345,9 @@ def param_dicts(
 )->list: # dicts with 'params', as PyTorch's optimizers take them
     "Return parameters as a list of PyTorch's group dicts; raise ValueError if there are none, TypeError for a module"
     if isinstance(params, (Tensor,dict)): params = [params]
-    given = _group_dict(params)['params']
+    given = _make_group_dict(params)['params']
     if all(map(_is_param, given)): groups = [{'params':given}]
-    else: groups = [_group_dict(o) for o in given]
+    else: groups = [_make_group_dict(o) for o in given]
     _check_once(groups)
     if params_in(groups): return groups
     raise ValueError(
@@ -409,7 +409,7 @@ def torch_keywords(
     opt:Callable, # an optimizer class, or a `partial` of one
     kw:dict       # further keyword arguments
 )->tuple:         # `opt` and `kw`
-    "Return `opt` and `kw` with `mom`, `sqr_mom` and `wd` renamed to torch's own keywords"
+    "Return `opt` and `kw` with `mom`, `sqr_mom` and `wd` renamed to torch's keywords; raise TypeError if two conflict"
     cls = unwrap_partial(opt)
     is_torch = isinstance(cls, type) and issubclass(cls, Optimizer)
     if not is_torch: return opt,kw
@@ -422,7 +422,7 @@ def torch_keywords(
 def _rename(given, known):
     "Return the keywords `given`, renamed to the parameters `known` of a torch optimizer"
     renamed = {**given}
-    for name,(key,index) in _hyper_places((*known,)).items():
+    for name,(key,index) in _find_hyper_places((*known,)).items():
         if name not in given or name in known: continue
         value = renamed.pop(name)
         if index is not None:
@@ -531,7 +531,7 @@ def default_lr(
     opt_func:Any, # what the user gave as `opt_func`: class, `partial`, function or built optimizer
     lr:float|Tensor|slice|list|None=None # the learning rate passed by the user, or None
 )->float|Tensor|slice|list: # one learning rate, or one for each group
-    "Return the learning rate for training: `lr`, or the one in a `partial` or a built optimizer; otherwise 1e-3"
+    "Return `lr`, or that of a `partial` or built optimizer, or 1e-3; raise ValueError if `lr` and a `partial` differ"
     check_rate('the learning rate `lr`', lr)
     if hasattr(opt_func, 'rates'): return opt_func.rates(lr)   # several optimizers
     if isinstance(lr, Mapping): spread(lr, 1)   # raises TypeError: there is one optimizer
@@ -568,7 +568,7 @@ def creation_lr(
     opt_func:Any, # what the user gave as `opt_func`
     lr:float|Tensor|slice|list|None # the learning rate passed by the user, or None
 )->float|Tensor|slice|list|None: # None: create it without `lr`
-    "Return the learning rate for creating the optimizer; None for a function that has a default of its own"
+    "Return the learning rate for creating the optimizer, or None for a function that has a default of its own"
     if lr is not None: return lr
     is_class = isinstance(unwrap_partial(opt_func), type)
     if is_class or is_built(opt_func): return default_lr(opt_func)
@@ -629,11 +629,11 @@ def merge_params(
     joined = {}
     for k in _get_param_keys(groups[0]): joined[k] = [*chain.from_iterable([pg[k] for pg in groups])]
     if len(groups)==1: return joined
-    positions = _positions(joined['params'], order)
+    positions = _find_positions(joined['params'], order)
     in_order = sorted(range(len(positions)), key=positions.__getitem__)
     return {k:[v[i] for i in in_order] for k,v in joined.items()}
 
-def _positions(params, order):
+def _find_positions(params, order):
     "Return each parameter's index in `order`; parameters that are not in it come last"
     position = {id(p):i for i,p in enumerate(order)}
     return [position.get(id(p), len(order)) for p in params]

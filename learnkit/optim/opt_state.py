@@ -47,7 +47,7 @@ def _keeps_entries(opt, saved):
     if not isinstance(opt, SGD): return True
     return any(pg['momentum'] for pg in saved)
 
-def _check_all_there(opt, sd):
+def _check_complete(opt, sd):
     "Raise ValueError if `sd` lacks entries; warn if a trained parameter's entry may be missing"
     state = sd['state']
     n_saved = sd.get('n_states')   # an `OptimWrapper` counts the entries
@@ -92,7 +92,7 @@ def check_opt_state(
     if hasattr(opt, 'check_state'): return opt.check_state(sd)   # several optimizers as one
     _check_kind(opt, sd['param_groups'])
     _check_sizes(opt.param_groups, sd['param_groups'])
-    _check_all_there(opt, sd)
+    _check_complete(opt, sd)
     if _keeps_shapes(opt): _check_shapes(opt, sd)
 
 def _keeps_shapes(opt):
@@ -105,7 +105,7 @@ def _keeps_shapes(opt):
 def restore_on_error(
     opt:Optimizer # a torch optimizer
 )->Iterator[None]:
-    "Restore groups and state of `opt` if the block raises; turn a KeyError into a ValueError"
+    "Restore the groups and the state of `opt` if the `with` block raises; turn a KeyError into a ValueError"
     groups,state = opt.param_groups,opt.state
     before = [(pg, {**pg}) for pg in groups]
     try: yield
@@ -152,7 +152,7 @@ def order_opt_state(
     sd:dict,   # a state dict, from `name_opt_state`
     names:list|None # for each group of the optimizer to load into, the names of its parameters; None: unknown
 )->dict: # without names
-    "Return `sd` in the order of `names`, if both have names; raise ValueError if parameters or their groups differ"
+    "Return `sd` in the order of `names`, if it has names too; raise ValueError if parameters or their groups differ"
     groups = sd['param_groups']
     if names is None: return _without_names(sd, groups)
     have_names = all('param_names' in pg for pg in groups)
@@ -174,8 +174,8 @@ def _check_order(order, groups, names, sd):
         f"The saved optimizer groups parameters differently: its groups have {[len(pg['params']) for pg in groups]} "
         f'parameters, those of this one {[*map(len, names)]}. Use the same splitter.')
     if order!=in_order and sd.get('frozen_idx'): raise ValueError(
-        'The groups of the saved optimizer are in another order, and the first of them are frozen. Both need the '
-        'same splitter.')
+        'The saved optimizer has the same groups in another order, and some of them are frozen. Load it into an '
+        'optimizer that was created with the same splitter.')
 
 def _without_names(sd, groups):
     new = [{**pg} for pg in groups]
@@ -183,7 +183,7 @@ def _without_names(sd, groups):
     return {**sd, 'param_groups':new}
 
 # %% ../../nbs/optim/04_opt_state.ipynb #342b9ae3
-class Numbered(NamedTuple):
+class SavedPlace(NamedTuple):
     "The place of a parameter in a saved state"
     group:int    # the index of its group
     number:Any   # its key in the state
@@ -192,7 +192,7 @@ def _find_numbers_by_name(groups, names):
     "Return the saved places of the parameters `names`; raise ValueError if the names differ"
     saved = {}
     for i,pg in enumerate(groups):
-        for name,number in zip(pg['param_names'], pg['params']): saved[name] = Numbered(i, number)
+        for name,number in zip(pg['param_names'], pg['params']): saved[name] = SavedPlace(i, number)
     wanted = dict.fromkeys(chain.from_iterable(names))   # unique, in order
     lost  = [name for name in wanted if name not in saved]
     extra = [name for name in saved if name not in wanted]
@@ -266,7 +266,7 @@ def _check_averages(pg, own):
             f'with {k}=False, or load the weights only.')
 
 # %% ../../nbs/optim/04_opt_state.ipynb #d3115f54
-def _optimizers(opt:Any)->list:
+def _list_optimizers(opt:Any)->list:
     "Return `opt` and the optimizers that it combines"
     names = getattr(opt, 'named_optimizers', ())
     return [opt, *[opt.optimizer(name) for name in names]]
@@ -278,7 +278,7 @@ def match_opt_state(
     current = {*map(id, params_in(opt.param_groups))}
     for p in [*opt.state]:
         if id(p) not in current: del opt.state[p]
-    for part in _optimizers(opt):
+    for part in _list_optimizers(opt):
         if not isinstance(part, Adagrad): continue   # only Adagrad has a state before its first step
         fresh = Adagrad([{**pg} for pg in part.param_groups], **part.defaults)
         for p,s in fresh.state.items(): opt.state.setdefault(p, s)
@@ -305,7 +305,7 @@ def _to_param(p, o):
 def move_opt_state(
     opt:Optimizer # a torch optimizer
 )->None:
-    "Move each parameter's state to its device; tensors that are already there stay the same objects"
+    "Move each parameter's state to the parameter's device; tensors that are already there stay the same objects"
     for p,state in opt.state.items():
         is_of_parameter = isinstance(p, Tensor) and isinstance(state, dict)
         if not is_of_parameter: continue   # an entry may have another key than a parameter

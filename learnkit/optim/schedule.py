@@ -219,7 +219,7 @@ class Warmup:
         duration:Time,           # the length of the fit
         n:int|None=None          # batches in an epoch; None: unknown
     ) -> None:
-        "Convert the length to a fraction of the fit; raise ValueError for other units, or if it is not shorter"
+        "Convert the length to a fraction of the fit; raise ValueError if the units differ, or if the fit is not longer"
         amount = self.amount
         if amount is None or self._is_fraction: return
         total,unit = duration.value,duration.unit
@@ -236,7 +236,8 @@ class Warmup:
     ) -> float|torch.Tensor:
         "Return the value at `pos`; raise ValueError before a fit if the length is an amount such as '500ba'"
         if self.warm is None: raise ValueError(
-            f"The fraction of a warm-up of {self.amount} is known only in a fit: to plot it, pass one such as 0.05.")
+            f"The fraction of a warm-up of {self.amount} is known only in a fit: to plot it, pass a fraction "
+            "such as 0.05.")
         if pos<self.warm-1e-9: return self.top*(pos/self.warm)
         return self.next(min(1., max(0., pos-self.warm)/(1-self.warm)))
 
@@ -288,10 +289,10 @@ def inv_sqrt(
 ) -> dict:             # name of a hyperparameter -> schedule
     "Return a linear warm-up, then inverse square root decay (Vaswani et al. 2017); raise ValueError if `warm` is 0"
     if warm==0: raise ValueError('`warm` must be more than 0, because the decay depends on the length of the warm-up')
-    return {'lr':Warmup(warm, lr, partial(_inv_sqrt_after, group_values(lr)))}
+    return {'lr':Warmup(warm, lr, partial(_make_inv_sqrt_decay, group_values(lr)))}
 
 # %% ../../nbs/optim/20b_warmup.ipynb #e044ae8b
-def _inv_sqrt_after(top, warm):
+def _make_inv_sqrt_decay(top, warm):
     "Return the decay from `top` after a warm-up of the fraction `warm` of the training"
     def decay(pos): return top*(warm/(warm+pos*(1-warm)))**.5
     return decay
@@ -304,7 +305,7 @@ def wsd(
     lr_min:float|list=0.,   # the last learning rate
     shape:Callable=SchedCos # shape of the decay: `SchedCos`, `SchedLin`, …
 ) -> dict:                  # name of a hyperparameter -> schedule
-    "Return the warmup-stable-decay schedule: linear rise, long constant phase, fall at the end (MiniCPM 2024)"
+    "Return the warmup-stable-decay schedule (MiniCPM 2024); raise ValueError if warm-up and decay exceed the training"
     decay = check_fraction('decay', decay, what='the length of the decay')
     def then(w):
         if w+decay>1: raise ValueError(
