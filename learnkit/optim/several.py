@@ -79,7 +79,7 @@ class SeveralOptimizers(Optimizer):
     def optimizer(self,
         name:str # name of an optimizer
     ) -> Optimizer:
-        "Return the optimizer called `name`, with its current groups and the common state"
+        "Return the optimizer `name`, with its current groups and the common state; raise ValueError if there is none"
         self._check_name(name)
         opt = self.named_optimizers[name]
         # set at each call, because `load_state_dict` and `add_param_group` replace or extend these
@@ -123,7 +123,7 @@ class SeveralOptimizers(Optimizer):
     ) -> None:
         "Raise ValueError if `sd` does not fit these optimizers"
         self.check_names(sd)
-        for name in self.named_optimizers: check_opt_state(self.optimizer(name), _own_state(sd, name))
+        for name in self.named_optimizers: check_opt_state(self.optimizer(name), _select_state(sd, name))
 
 # %% ../../nbs/optim/13_several.ipynb #f056000e
 def _do_nothing(): pass
@@ -133,7 +133,7 @@ def _check_state_dict(name, opt):
         f"{func_name(opt)}, the optimizer '{name}', has its own `state_dict`, but the state of several optimizers "
         'is saved as one. Remove its `state_dict`, or train these parameters in a callback that has the optimizer.')
 
-def _own_state(sd, name):
+def _select_state(sd, name):
     groups = [pg for pg in sd['param_groups'] if pg['optimizer']==name]
     numbers = {*params_in(groups)}
     state = {i:s for i,s in sd['state'].items() if i in numbers}
@@ -154,7 +154,7 @@ class SeveralWrapper(OptimWrapper):
     def hypers_of(self,
         name:str # name of an optimizer
     ) -> L:
-        "Return the hyperparameters of one optimizer, a dictionary for each of its groups"
+        "Return the hyperparameters of one optimizer, a dictionary for each of its parameter groups"
         self.opt._check_name(name)
         return L(h for h in self.hypers if h.optimizer==name)
 
@@ -164,29 +164,29 @@ class SeveralWrapper(OptimWrapper):
     ) -> None:
         "Set the hyperparameter `name` in each optimizer that has it; raise KeyError if none has it"
         is_in = [name in h for h in self.hypers]
-        if not any(is_in): raise KeyError(f"none of the optimizers has '{name}': {nearest(name, self._known_hypers())}")
-        for h,has_it,v in zip(self.hypers, is_in, self._values(value)):
+        if not any(is_in): raise KeyError(f"none of the optimizers has '{name}': {nearest(name, self._list_hypers())}")
+        for h,has_it,v in zip(self.hypers, is_in, self._spread_values(value)):
             if has_it and v is not None: h[name] = v
 
-    def _known_hypers(self):
+    def _list_hypers(self):
         names = []
         for h in self.hypers:
             for k in h: names += k,f'{k}_{h.optimizer}'
         return [*dict.fromkeys(names)]   # unique, in order
 
-    def _values(self, value):
+    def _spread_values(self, value):
         "Return a value for each group; None: unchanged"
-        groups = self._first_halves()
-        if isinstance(value, Mapping): return self._values_by_name(value, groups)
+        groups = self._get_first_halves()
+        if isinstance(value, Mapping): return self._spread_by_name(value, groups)
         value = to_python(value)
         has_one_each = isinstance(value, (list,tuple,L)) and len(value)==len(groups)
         if has_one_each: return value
         values = spread(value, self.n_groups)
         return [values[pg['group']] for pg in groups]
 
-    def _first_halves(self): return [h.groups[0] for h in self.hypers]
+    def _get_first_halves(self): return [h.groups[0] for h in self.hypers]
 
-    def _values_by_name(self, values, groups):
+    def _spread_by_name(self, values, groups):
         for name in values: self.opt._check_name(name)
         by_name = {}
         for name in self.opt.named_optimizers: by_name[name] = [None]*self.n_groups
@@ -195,15 +195,15 @@ class SeveralWrapper(OptimWrapper):
 
     @property
     def frozen(self) -> list:
-        "Whether each of the splitter's groups is frozen"
+        "Whether each parameter group of each optimizer is frozen, as a list of bools in the order of `hypers`"
         first = self.frozen_idx
         if not isinstance(first, Mapping): first = dict.fromkeys(self.opt.named_optimizers, first)
-        return [pg['group']<first.get(pg['optimizer'], 0) for pg in self._first_halves()]
+        return [pg['group']<first.get(pg['optimizer'], 0) for pg in self._get_first_halves()]
 
     def freeze_to(self,
         n:int|Mapping # index of the splitter's first group to train; or a dict of them, by optimizer
     ) -> None:
-        "Freeze the groups before `n` in each optimizer, and train the rest"
+        "Freeze the groups before `n` in each optimizer and train the others; raise ValueError for an unknown optimizer"
         if not isinstance(n, Mapping): return super().freeze_to(n)
         firsts = {}
         for name,i in n.items():
@@ -238,7 +238,7 @@ class NamedOptimizers:
     def rates(self,
         lr:Any=None # a learning rate for all, or a dict by name; None: the optimizers' own
     ) -> Any: # a dict by name if `lr` is None or a dict
-        "Return the initial learning rates; raise ValueError if an optimizer has another value in its `partial`"
+        "Return the initial learning rates; raise ValueError for an unknown optimizer, or another value in a `partial`"
         given = self._rates_by_name(lr)
         for name in given:
             if name not in self.recipe: raise ValueError(
@@ -259,10 +259,10 @@ class NamedOptimizers:
         no_decay:Iterable=(),    # parameters without weight decay, once `split_no_decay` is called
         train_always:Iterable=() # parameters that are trained in frozen groups too
     ) -> SeveralWrapper:
-        "Create the optimizers; raise ValueError if one gets no parameters, or a parameter gets no optimizer"
+        "Return the optimizers as one; raise ValueError if one gets no parameters, or if a parameter gets no optimizer"
         if groups is None: groups = model.parameters()
         groups = param_dicts(groups)
-        owners,rates = self._owners(get_model(model), groups),self._rates_by_name(lr)
+        owners,rates = self._find_owners(get_model(model), groups),self._rates_by_name(lr)
         optimizers = {}
         for name,entry in self.recipe.items():
             optimizers[name] = _make_named(name, entry.opt_func, groups, owners, rates.get(name))
@@ -272,7 +272,7 @@ class NamedOptimizers:
         if any('wd' in own for own in keywords): res.split_no_decay()
         return res
 
-    def _owners(self, model, groups):
+    def _find_owners(self, model, groups):
         "Return the name of each parameter's optimizer, by `id`"
         names = {id(p):name for name,p in model.named_parameters()}
         for o in params_in(groups):
@@ -280,7 +280,7 @@ class NamedOptimizers:
         owners,lost = {},[]
         for p in map(bare_param, params_in(groups)):
             name = names.get(id(p), '')
-            owner = owners[id(p)] = self._owner(name, p)
+            owner = owners[id(p)] = self._find_owner(name, p)
             if owner is None: lost.append(name or 'a parameter without a name')
         self._check_owners(owners, lost, names)
         return owners
@@ -296,7 +296,7 @@ class NamedOptimizers:
             if name not in owners.values(): raise ValueError(
                 f"There is no parameter for the optimizer '{name}': {_explain_no_param(entry.which, names.values())}")
 
-    def _owner(self, param_name, p):
+    def _find_owner(self, param_name, p):
         "Return the name of the first optimizer that selects parameter `p`; None if none does"
         for name,entry in self.recipe.items():
             if _selects(entry.which, param_name, p): return name
