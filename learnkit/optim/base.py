@@ -26,10 +26,10 @@ _row_length = 2**14   # how many numbers a row has; each is multiplied by its ow
 _rows_at_once = 256    # how many rows to multiply at once: an accelerator holds all products in memory
 
 @cache
-def _factors(device, n=_row_length):
+def _make_hash_factors(device, n=_row_length):
     return torch.arange(1, n+1, device=device)*-7046029254386353131 | 1   # odd, so that no bit is lost
 
-def _as_int64(t):
+def _view_as_int64(t):
     "Return the bytes of a plain tensor as 64-bit integers, padded with zeros"
     flat = t.detach().contiguous().flatten().view(torch.uint8)
     missing = -len(flat)%8
@@ -37,28 +37,28 @@ def _as_int64(t):
     if flat.storage_offset()%8: flat = flat.clone()
     return flat.view(torch.int64)
 
-def _sum_of_rows(numbers):
+def _sum_rows(numbers):
     "Return the sums of rows of products with factors, each multiplied by a factor for its row"
-    rows,factors = numbers.view(-1, _row_length),_factors(numbers.device)
+    rows,factors = numbers.view(-1, _row_length),_make_hash_factors(numbers.device)
     if rows.is_cpu: sums = rows@factors
     else: sums = torch.cat([(part*factors).sum(1) for part in rows.split(_rows_at_once)])   # CUDA has no integer matmul
-    return (sums*_factors(sums.device, len(sums))).sum()
+    return (sums*_make_hash_factors(sums.device, len(sums))).sum()
 
 # %% ../../nbs/optim/29_base.ipynb #975bd621
 def tensor_checksum(
-    t:Tensor # a tensor of any type, including wrappers of other tensors, such as quantized weights
+    t:Tensor # a tensor of any dtype, including wrappers of other tensors, such as quantized weights
 ) -> str:
-    "Return a checksum of the bits, the shape and the type of `t`, as text"
+    "Return a checksum of the shape, the dtype and the bits of `t`, as a hexadecimal string"
     description = f'{tuple(t.shape)} {t.dtype}'
     if is_traceable_wrapper_subclass(t):
         names,context = t.__tensor_flatten__()
         parts = [tensor_checksum(getattr(t, name)) for name in names]
         return _hash(f'{type(t).__name__} {description} {context} {parts}')
-    numbers = _as_int64(t)
+    numbers = _view_as_int64(t)
     n_in_rows = len(numbers)//_row_length*_row_length
     in_rows,rest = numbers[:n_in_rows],numbers[n_in_rows:]
-    total = (rest*_factors(t.device)[:len(rest)]).sum()
-    if n_in_rows: total = total*3 + _sum_of_rows(in_rows)
+    total = (rest*_make_hash_factors(t.device)[:len(rest)]).sum()
+    if n_in_rows: total = total*3 + _sum_rows(in_rows)
     return _hash(f'{description} {total.item()}')
 
 def _hash(text): return blake2b(text.encode(), digest_size=8).hexdigest()
@@ -68,13 +68,13 @@ def quantized_entries(
     model:nn.Module, # a model without wrappers
     state:Mapping    # its `state_dict`
 ) -> set[str]: # names
-    "Return the names of the entries of quantized weights, which a file cannot hold or a model cannot load"
+    "Return the names in `state` of quantized weights that a file cannot hold, or that a model cannot load"
     found = {name for name,t in state.items() if _wraps_tensors(t)}
     layers = _find_quantized_layers(model)
     if not layers: return found
     unknown = _find_unknown_entries(model, state)
     for layer in layers:
-        if _with_prefix(layer, unknown): found.update(_with_prefix(layer, state))
+        if _filter_by_prefix(layer, unknown): found.update(_filter_by_prefix(layer, state))
     return found
 
 def _find_quantized_layers(model):
@@ -87,7 +87,7 @@ def _find_quantized_layers(model):
     return prefixes
 
 # %% ../../nbs/optim/29_base.ipynb #389cc4c7
-def _with_prefix(prefix, names): return [name for name in names if name.startswith(prefix)]
+def _filter_by_prefix(prefix, names): return [name for name in names if name.startswith(prefix)]
 
 def _find_unknown_entries(model, state):
     "Return the names of entries of `state` that are neither parameters nor buffers nor extra states"
@@ -151,7 +151,7 @@ def without_base(
     state:dict,         # the `state_dict` of a model
     base:Mapping[str,str] # a result of `base_of`
 ) -> dict:
-    "Return the entries of `state` that are not in `base`, or whose checksums differ from it"
+    "Return the entries of `state` that are not in `base`, or whose checksums differ from those in `base`"
     changed:Any = type(state)()
     for name,t in state.items():
         is_same = name in base and tensor_checksum(t)==base[name]
@@ -164,7 +164,7 @@ def split_state(
     learn:Any,             # the Learner
     base:Mapping|None=None # a result of `base_of`; None: omit only tensors that no file can store
 ) -> tuple[dict,dict]:
-    "Return the model's state without its base, and the checksums of the omitted tensors"
+    "Return the model's state without the tensors in `base` that have not changed, and the checksums of those tensors"
     model = get_model(learn.model)
     state = model.state_dict()
     if base is None and not quantized_entries(model, state): return state,{}
@@ -195,7 +195,7 @@ def rest_of_base(
 def check_base(
     model:nn.Module,        # a model without wrappers
     base:Mapping[str,str],  # the file's checksums
-    what:Any                # the file, for messages
+    file:Any                # the file that has them, for messages
 ) -> None:
     "Raise ValueError if the model's weights do not match the checksums in a file"
     state = model.state_dict()
@@ -210,7 +210,7 @@ def check_base(
         'bitsandbytes rounds 4-bit weights when it first evaluates on this CPU: set `support_avx512bf16_for_cpu = '
         'False` in its layers before training. Otherwise, create the model with the same pretrained weights.')
     raise ValueError(
-        f'{what} has only the trained weights, and the other weights of this model differ from those in training: '
+        f'{file} has only the trained weights, and the other weights of this model differ from those in training: '
         f'{first}. {remedy}')
 
 def _rounds_in_evaluation(layer):
@@ -222,18 +222,18 @@ def load_weights(
     model:nn.Module,  # a model without wrappers
     weights:Mapping,  # a result of `without_base`; its base was checked
     base:Mapping,     # the checksums of tensors that may be missing
-    strict:bool=True  # raise RuntimeError if further weights are missing or unknown?
+    strict:bool=True  # raise RuntimeError if weights are missing or unknown, unless some of `base` are missing?
 ) -> None:
-    "Load `weights`, and keep the model's own tensors for the rest of `base`"
+    "Load `weights`, and keep the model's own tensors for the names in `base` that `weights` lacks"
     model.load_state_dict(weights, strict=strict and not rest_of_base(weights, base))
 
 # %% ../../nbs/optim/29_base.ipynb #b2a7592f
 def check_base_format(
     base:Any, # the file's entry for its base
-    what:Any  # the file, for messages
+    file:Any  # the file that has it, for messages
 ) -> None:
-    "Raise ValueError if `base` does not consist of checksums by name"
+    "Raise ValueError if `base` is not a dict from names to checksums"
     if isinstance(base, Mapping):
         kinds = {type(o) for o in chain(base, base.values())}
         if kinds<={str}: return
-    raise ValueError(f'{what} is damaged: `base`, the checksums of the weights that were not trained, is {base!r:.40}')
+    raise ValueError(f'{file} is damaged: `base`, the checksums of the weights that were not trained, is {base!r:.40}')
