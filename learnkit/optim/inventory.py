@@ -132,11 +132,11 @@ def modules_of_loss(
     for prefix,loss_func in losses_of(learn).items():
         if called_only and called_module(loss_func) is None: continue
         found |= _modules_in(loss_func, prefix)
-    seen,modules = _ids(learn.model.modules()),{}
+    seen,modules = _get_ids(learn.model.modules()),{}
     for name,module in found.items():
         if id(module) in seen: continue
         seen.add(id(module))
-        modules[_free_name(name, learn.model)] = module
+        modules[_find_free_name(name, learn.model)] = module
     return modules
 
 # %% ../../nbs/optim/28_inventory.ipynb #de7324ea
@@ -146,16 +146,16 @@ def modules_beside(
     "Return the trained modules outside the model, which belong to loss functions"
     found = modules_of_loss(learn)
     if not found: return found
-    called = {_free_name(name, learn.model) for name,f in losses_of(learn).items() if called_module(f) is not None}
+    called = {_find_free_name(name, learn.model) for name,f in losses_of(learn).items() if called_module(f) is not None}
     if found.keys()<=called: return found
-    trained = _ids(_find_trained_params(learn)) - _ids(learn.model.parameters())
+    trained = _get_ids(_find_trained_params(learn)) - _get_ids(learn.model.parameters())
     modules = {}
     for name,module in found.items():
-        is_trained = name in called or not trained.isdisjoint(_ids(module.parameters()))
+        is_trained = name in called or not trained.isdisjoint(_get_ids(module.parameters()))
         if is_trained: modules[name] = module
     return modules
 
-def _free_name(name, model):
+def _find_free_name(name, model):
     "Return `name`, with underscores after its first part if the model has a part of that name"
     first,dot,rest = name.partition('.')
     while first in get_model(model)._modules: first += '_'
@@ -168,7 +168,7 @@ def _find_trained_params(learn):
     groups = param_dicts(learn.splitter(get_model(learn.model)))
     return [bare_param(p) for p in params_in(groups)]
 
-def _ids(values): return {*map(id, values)}
+def _get_ids(values): return {*map(id, values)}
 
 def _params_of(opt):
     "Return the parameters that an optimizer trains; none if there is no optimizer"
@@ -192,7 +192,7 @@ class Slot(NamedTuple):
         "The current tensor"
         return self.tensors[self.key]
 
-def _slots(learn, kind) -> dict[str,Slot]:
+def _find_slots(learn, kind) -> dict[str,Slot]:
     "Return the slots of a kind, '_parameters' or '_buffers', by name; each tensor once"
     seen,slots = set(),{}
     for module_name,module in _yield_named_modules(learn):
@@ -209,14 +209,14 @@ def _yield_named_modules(learn) -> Iterator[tuple[str,nn.Module]]:
     for prefix,module in trained_modules(learn).items(): yield from walk_modules(module, prefix, seen)
 
 # %% ../../nbs/optim/28_inventory.ipynb #4659a96c
-def _list_named_tensors(learn, kind): return {name:slot.tensor for name,slot in _slots(learn, kind).items()}
+def _list_named_tensors(learn, kind): return {name:slot.tensor for name,slot in _find_slots(learn, kind).items()}
 
 def named_params(
     learn:Any # the Learner
 ) -> dict[str,nn.Parameter]:
     "Return the parameters of all trained modules by name, frozen ones too, and those that only the optimizer has"
     params = _list_named_tensors(learn, '_parameters')
-    inside = _ids(params.values())
+    inside = _get_ids(params.values())
     others = [p for p in _params_of(learn.opt) if id(p) not in inside]
     for i,p in enumerate(others): params[f'outside.{i}'] = p
     return params
@@ -232,7 +232,7 @@ def buffer_slots(
     learn:Any # the Learner
 ) -> list[Slot]:
     "Return the slots of the current buffers of all trained modules, to read again after a module reassigns them"
-    return [*_slots(learn, '_buffers').values()]
+    return [*_find_slots(learn, '_buffers').values()]
 
 # %% ../../nbs/optim/28_inventory.ipynb #0df20d43
 def put_buffers(
@@ -240,7 +240,7 @@ def put_buffers(
     values:Mapping # name -> tensor; other buffers are not changed
 ) -> None:
     "Write values into buffers, in place where possible"
-    for name,slot in _slots(learn, '_buffers').items():
+    for name,slot in _find_slots(learn, '_buffers').items():
         if name not in values: continue
         buffer,value = slot.tensor,values[name]
         fits = is_writable(buffer) and buffer.shape==value.shape
@@ -252,7 +252,7 @@ def statistic_slots(
     learn:Any # the Learner
 ) -> dict[str,Slot]:
     "Return the slots of the running statistics, such as those of batch norms, by name"
-    return {name:slot for name,slot in _slots(learn, '_buffers').items() if _is_statistic(name, slot.tensor)}
+    return {name:slot for name,slot in _find_slots(learn, '_buffers').items() if _is_statistic(name, slot.tensor)}
 
 def named_statistics(
     learn:Any # the Learner
@@ -275,7 +275,7 @@ def state_beside(
 def loadable_beside(
     learn:Any # the Learner
 ) -> dict[str,Any]: # name -> tensor
-    "Return the state that `load_beside` can load, including modules of the loss function that do not train yet"
+    "Return the state that `load_beside` can load, including modules of the loss function that are not trained yet"
     return {**_state_of(modules_of_loss(learn), learn.model), **_find_outside_params(learn)}
 
 def _find_outside_params(learn, params=None):
@@ -295,7 +295,7 @@ def _state_of(modules, model):
 
 def _find_skipped_prefixes(module, model):
     "Return the prefixes of `state_dict` keys that belong to parts of the model, or to settings"
-    inside,prefixes = _ids(model.modules()),[]
+    inside,prefixes = _get_ids(model.modules()),[]
     for name,part in module.named_modules():
         is_skipped = id(part) in inside or has_settings(part)
         if not is_skipped: continue
@@ -323,7 +323,7 @@ def load_beside(
         if name in state: p.data.copy_(state[name])
 
 # %% ../../nbs/optim/28_inventory.ipynb #2aab0f53
-def _param_names(learn, params=None):
+def _map_ids_to_names(learn, params=None):
     "Return the name of each parameter, by `id`"
     if params is None: params = named_params(learn)
     return {id(p):name for name,p in params.items()}
@@ -332,20 +332,20 @@ def opt_state(
     learn:Any,              # the Learner, with an optimizer
     params:dict|None=None   # the result of `named_params`; None: call it
 ) -> dict:
-    "Return the state of the optimizer, with the names of the parameters in its groups"
+    "Return the optimizer's state; if it is an `OptimWrapper` with PyTorch's state, with parameter names in its groups"
     state = learn.opt.state_dict()
     if not has_torch_state(state) or not isinstance(learn.opt, OptimWrapper): return state
-    names,by_group = _param_names(learn, params),[]
+    names,by_group = _map_ids_to_names(learn, params),[]
     for group in learn.opt.param_groups: by_group.append([names[id(p)] for p in group['params']])
     return name_opt_state(state, by_group)
 
 def load_opt_state(
     learn:Any,             # the Learner, with an optimizer
     state:dict,            # a result of `opt_state`, or an optimizer's `state_dict`
-    keep_hypers:bool=False # keep the optimizer's hyperparameters, and load only its accumulated state?
+    keep_hypers:bool=False # keep the hyperparameters of an `OptimWrapper`, and load only its accumulated state?
 ) -> None:
-    "Load an optimizer's state; if it does not fit, raise ValueError and change nothing"
-    if isinstance(learn.opt, OptimWrapper): learn.opt.load_state_dict(state, _param_names(learn), keep_hypers)
+    "Load an optimizer's state; if it does not fit an `OptimWrapper`, raise ValueError and change nothing"
+    if isinstance(learn.opt, OptimWrapper): learn.opt.load_state_dict(state, _map_ids_to_names(learn), keep_hypers)
     else: learn.opt.load_state_dict(state)
 
 # %% ../../nbs/optim/28_inventory.ipynb #9c741254
@@ -367,7 +367,7 @@ def shape_lazy(
     model:nn.Module, # a model, possibly with lazy layers
     state:Mapping    # weights by name
 ) -> None:
-    "Materialize the lazy parameters and buffers of `model` that are in `state`, with its shapes"
+    "Materialize the lazy parameters and buffers of `model` that are in `state`, with the shapes that they have there"
     for name,t in [*model.named_parameters(), *model.named_buffers()]:
         if is_lazy(t) and name in state: t.materialize(state[name].shape)
 
@@ -391,26 +391,26 @@ class BatchBuffers:
     def first(self,
         floating:bool # the floating-point buffers? False: all other buffers
     ) -> dict[str,Tensor]:
-        "Return the copies from before the batch, by name"
+        "Return the copies from before the batch, by name: those of floating-point buffers, or all others"
         return {name:buffer for name,buffer in self.start.items() if buffer.is_floating_point()==floating}
 
     def values(self,
         floating:bool # the floating-point buffers? False: all other buffers
     ) -> list[Tensor]:
         "Return the current buffers, for instance after a micro-batch; raise ValueError if a shape has changed"
-        now = named_buffers(self.learn)
-        return [self._value(name, was, now[name].detach()) for name,was in self.first(floating).items()]
+        current = named_buffers(self.learn)
+        return [self._read_value(name, before, current[name].detach()) for name,before in self.first(floating).items()]
 
-    def _value(self, name, was, now):
-        if now.shape!=was.shape: raise ValueError(
-            f'The buffer `{name}` changed shape within a batch, from {tuple(was.shape)} to {tuple(now.shape)}, so its '
-            'values from the micro-batches cannot be merged. Train on whole batches.')
-        if not was.is_floating_point(): return now
-        return now.masked_fill(~was.isfinite(), 0)
+    def _read_value(self, name, before, current):
+        if current.shape!=before.shape: raise ValueError(
+            f'The buffer `{name}` changed shape within a batch, from {tuple(before.shape)} to {tuple(current.shape)}, '
+            'so its values from the micro-batches cannot be merged. Train on whole batches.')
+        if not before.is_floating_point(): return current
+        return current.masked_fill(~before.isfinite(), 0)
 
     def put(self,
         floats:Iterable[Tensor], # joined values, in the order of `values(True)`
-        others:Iterable[Tensor]  # in the order of `values(False)`
+        others:Iterable[Tensor]  # joined values, in the order of `values(False)`
     ) -> None:
         "Write joined values into the buffers, but keep values that were not finite before the batch"
         joined = {**self._values_by_name(True, floats), **self._values_by_name(False, others)}
