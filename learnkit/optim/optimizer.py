@@ -20,12 +20,12 @@ from torch.optim.optimizer import _global_optimizer_post_hooks as after_any, _gl
 from ..loop.check import parameters_of
 
 # %% ../../nbs/optim/05a_fast_step.ipynb #30dd9456
-def _code(f): return getattr(f, '__code__', None)
+def _get_code(f): return getattr(f, '__code__', None)
 
 def _find_code_of_wrappers(*decorators):
     "Return the code object shared by all functions that these decorators return"
     def wrapped(self): pass
-    return {_code(decorate(wrapped)) for decorate in decorators}
+    return {_get_code(decorate(wrapped)) for decorate in decorators}
 
 _hook_code = _find_code_of_wrappers(Optimizer.profile_hook_step)
 _grad_code = _find_code_of_wrappers(torch_optimizer._use_grad_for_differentiable, torch.no_grad())
@@ -34,10 +34,10 @@ _grad_code = _find_code_of_wrappers(torch_optimizer._use_grad_for_differentiable
 def unwrapped_step(
     step:Callable # the `step` of an optimizer class
 )->Callable|None: # None if it is not wrapped like the steps of PyTorch's own optimizers
-    "Return the `step` inside PyTorch's three wrappers, if all of them are PyTorch's own"
+    "Return the `step` inside PyTorch's three wrappers, or None if any of them is not PyTorch's own"
     grad_mode = getattr(step, '__wrapped__', None)
     if grad_mode is None: return None
-    if _code(step) not in _hook_code or _code(grad_mode) not in _grad_code: return None
+    if _get_code(step) not in _hook_code or _get_code(grad_mode) not in _grad_code: return None
     update = grad_mode.__wrapped__
     is_pytorch = update.__globals__['__name__'].startswith('torch.optim.')
     if is_pytorch: return update
@@ -58,7 +58,7 @@ if _is_torch(Optimizer.zero_grad): torch_zero_grad = Optimizer.zero_grad
 def is_own_step(
     opt:Optimizer # a torch optimizer
 )->bool:
-    "Return whether `opt.step` is the method of the class, or a PyTorch scheduler's wrapper, which records calls"
+    "Return whether `opt.step` is the method of its class, or that in a PyTorch scheduler's wrapper, which counts calls"
     own = vars(opt).get('step')
     if own is None: return True
     return getattr(own, '_wrapped_by_lr_sched', False) and own.__wrapped__ is type(opt).step
@@ -92,7 +92,7 @@ def _observed_step(opt, update):
 def needs_closure(
     opt:Optimizer # a torch optimizer
 )->bool:
-    "Return whether the optimizer's `step` needs a function that evaluates the model, like `LBFGS`"
+    "Return whether the optimizer's `step` needs a function that evaluates the model, as that of `LBFGS` does"
     closure = parameters_of(type(opt).step).get('closure')
     return closure is not None and closure.default is Parameter.empty
 
@@ -197,14 +197,14 @@ class OptimWrapper:
             for p in pg['params']: p.grad = None
 
     def train(self,
-        mode:bool=True # True: train; False: evaluate, with the weights for inference
+        mode:bool=True # True: training mode; False: evaluation mode, which gives the model its inference weights
     )->None:
         "Set the mode of a schedule-free or similar optimizer; raise AttributeError if the optimizer has no modes"
         if mode: self.opt.train()
         else: self.opt.eval()
         self.training = mode
     def eval(self)->None:
-        "Set the optimizer to evaluation mode, which gives the model inference weights; AttributeError without modes"
+        "Set the optimizer to evaluation mode, for inference; raise AttributeError if the optimizer has no modes"
         self.train(False)
 
     def clear_state(self)->None:
@@ -246,9 +246,9 @@ class OptimWrapper:
 
     def take_params(self,
         new:'OptimWrapper', # an optimizer with the same number of groups
-        model_ids:Iterable # the `id` of each parameter of the model, including frozen ones
+        model_ids:Iterable # the `id` of each parameter of the model; those that `new` lacks, such as frozen ones, stay
     ) -> None:
-        "Replace the parameters with those of `new`; keep hyperparameters, and the state of parameters in both"
+        "Adopt the parameters of `new`; keep the model's others, all hyperparameters, and the states of kept parameters"
         was_split = is_split(self.param_groups)
         if was_split: self.merge_no_decay()
         if is_split(new.param_groups): new.merge_no_decay()
@@ -266,7 +266,7 @@ class OptimWrapper:
         old:Any # an optimizer that was created in the same way, with other groups
     ) -> None:
         "Take over the state of common parameters, and hyperparameters but `lr` and `wd`, if `old` has the same class"
-        if not _same_kind(old, self): return
+        if not _are_same_kind(old, self): return
         for p in params_in(self.opt.param_groups):
             if p in old.opt.state: self.opt.state[p] = old.opt.state[p]
         old_group = {}   # `id` of a parameter -> index of its old group
@@ -296,7 +296,7 @@ class OptimWrapper:
     def freeze_to(self,
         n:int # index of the first group to train; negative: counted from the end
     )->None:
-        "Freeze groups before `n`, train others; warn if all freeze; raise TypeError or ValueError for an invalid `n`"
+        "Freeze only the groups before `n`; warn if these are all groups; raise TypeError or ValueError for a wrong `n`"
         n_groups = self.n_groups
         if not hasattr(n, '__index__'): raise TypeError(
             f"freeze_to takes the index of the first group to train, such as -1 for the last one, not {n!r:.60}.")
@@ -318,7 +318,7 @@ class OptimWrapper:
         for p in frozen: p.grad = None
 
     def freeze(self)->None:
-        "Freeze all groups but the last; warn if there is only one, which stays trained"
+        "Freeze all groups but the last; warn if there is only one group, which is still trained"
         if self.n_groups==1: warn("There is only one group of parameters, so nothing is frozen: pass the Learner a "
                                   "`splitter` that returns a list of parameters for each group, the head last.")
         self.freeze_to(-1)
@@ -328,7 +328,7 @@ class OptimWrapper:
         self.freeze_to(0)
 
     def state_dict(self)->dict:
-        "Return PyTorch's state dict, with the number of frozen groups, and of parameters that have a state"
+        "Return PyTorch's state dict, with the number of frozen groups and the number of parameters that have a state"
         with no_compiler(): sd = {**self.opt.state_dict()}
         if has_torch_state(sd): sd['n_states'] = len(sd['state'])
         sd['frozen_idx'] = self.frozen_idx
@@ -336,7 +336,7 @@ class OptimWrapper:
 
     def load_state_dict(self,
         sd:dict,               # from `state_dict`, of an `OptimWrapper` or of a torch optimizer
-        names:Mapping|None=None, # `id` -> name of each parameter, to reorder a state that has names
+        names:Mapping|None=None, # `id` -> name of each parameter, to reorder a state that has names; None: unknown
         keep_hypers:bool=False # keep the hyperparameters, and load only the accumulated state?
     )->None:
         "Load the state `sd`; if it does not fit, raise ValueError and change nothing"
@@ -380,7 +380,7 @@ def create_optimizer(
     no_decay:Iterable=(),        # parameters without weight decay, once `split_no_decay` is called
     train_always:Iterable=()     # parameters that are trained in frozen groups too
 )->Any: # an `OptimWrapper`, or another optimizer with `set_hyper`
-    "Return the optimizer of a Learner; TypeError or ValueError if `opt_func` neither is nor creates one"
+    "Return a Learner's optimizer; raise TypeError or ValueError if `opt_func` neither is an optimizer nor creates one"
     res = build_optimizer(opt_func, params, lr)
     if not hasattr(res, 'set_hyper'): res = OptimWrapper(opt=res)
     if isinstance(res, OptimWrapper):
@@ -414,7 +414,7 @@ def params_without_optimizer(
     modules:Mapping, # prefix of the names -> module
     *opts:Any        # optimizers
 ) -> dict:           # name -> parameter
-    "Return the parameters that require a gradient but have no optimizer, by name; empty if they are sharded"
+    "Return the parameters that need a gradient but have no optimizer, by name; empty if an optimizer's are sharded"
     held,unheld = set().union(*map(param_ids, opts)),{}
     for prefix,module in modules.items():
         for name,p in module.named_parameters(prefix):
@@ -454,29 +454,29 @@ def optimizers_of(
     return found
 
 # %% ../../nbs/optim/05c_ownership.ipynb #40454059
-_by_parameter = 'state','param_groups','defaults','named_optimizers'   # attributes that may hold tensors
+_param_attributes = 'state','param_groups','defaults','named_optimizers'   # attributes that hold tensors by parameter
 
-def _named_optimizers(opt): return getattr(opt, 'named_optimizers', {})   # for several optimizers
-def _classes(opt): return type(opt),{name:type(o) for name,o in _named_optimizers(opt).items()}
+def _get_named_optimizers(opt): return getattr(opt, 'named_optimizers', {})   # of several
+def _get_classes(opt): return type(opt),{name:type(o) for name,o in _get_named_optimizers(opt).items()}
 
 def _keeps_all_by_parameter(opt):
     "Return whether a torch optimizer keeps parameters in groups and state only; `LBFGS` also keeps a list"
-    others = [v for k,v in vars(opt).items() if k not in _by_parameter]
+    others = [v for k,v in vars(opt).items() if k not in _param_attributes]
     return not any(isinstance(v, (Tensor,nn.Module)) for v in leaves(others))
 
 # %% ../../nbs/optim/05c_ownership.ipynb #40454060
-def _same_kind(opt, new):
+def _are_same_kind(opt, new):
     "Return whether both wrap optimizers of the same class, which keeps all its state by parameter"
     if not isinstance(opt, OptimWrapper): return False
-    if _classes(opt.opt)!=_classes(getattr(new, 'opt', None)): return False
-    return all(map(_keeps_all_by_parameter, [opt.opt, *_named_optimizers(opt.opt).values()]))
+    if _get_classes(opt.opt)!=_get_classes(getattr(new, 'opt', None)): return False
+    return all(map(_keeps_all_by_parameter, [opt.opt, *_get_named_optimizers(opt.opt).values()]))
 
 def can_take_params(
     opt:Any, # an optimizer
     new:Any  # created in the same way, for other parameters
 ) -> bool:
     "Return whether `opt` can adopt the parameters and groups of `new`"
-    if not _same_kind(opt, new): return False
+    if not _are_same_kind(opt, new): return False
     return len(logical_groups(opt.param_groups))==len(logical_groups(new.param_groups))
 
 # %% ../../nbs/optim/05c_ownership.ipynb #ce699250

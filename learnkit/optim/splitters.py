@@ -82,7 +82,7 @@ def head_params(
 def body_and_head(
     model:nn.Module # as for `head_params`
 ) -> list[list[nn.Parameter]]:
-    "Return two parameter groups, for `Learner(splitter=body_and_head)`; raise ValueError if no head is found"
+    "Return the trainable parameters of body and head as two groups; raise ValueError if one is empty or unknown"
     in_head,body,head = {*map(id, head_params(model))},[],[]
     for p in trainable_params(model):
         if id(p) in in_head: head.append(p)
@@ -97,17 +97,17 @@ def _count_layers(m): return sum(map(_has_own_params, m.modules()))
 def blocks(
     m:nn.Module # a model
 ) -> list[nn.Module]:
-    "Return the parts of `m` in order, none with more than half of its layers unless it is a single layer"
+    "Return the parts of `m` in order; none has more than half of the layers of `m`, unless it is a single layer"
     return _split_blocks(m, _count_layers(m)/2)
 
-def _split_blocks(m, most) -> list[nn.Module]:
-    "Split the module `m` into its parts until none has more than `most` layers"
-    if _count_layers(m)<=most or not has_params_inside(m): return [m]
+def _split_blocks(m, max_layers) -> list[nn.Module]:
+    "Split the module `m` into its parts until none has more than `max_layers` layers"
+    if _count_layers(m)<=max_layers or not has_params_inside(m): return [m]
     parts:list[nn.Module] = []
     own = nn.ParameterList(m.parameters(recurse=False))
     if len(own): parts.append(own)
     for child in m.children():
-        if has_params(child): parts += _split_blocks(child, most)
+        if has_params(child): parts += _split_blocks(child, max_layers)
     return parts
 
 # %% ../../nbs/optim/25_splitters.ipynb #fbfec9a9
@@ -152,7 +152,7 @@ def by_depth(
     model:nn.Module, # any model
     n:int|None=None  # number of groups; None: one for each layer or block
 ) -> list[list[nn.Parameter]]:
-    "Return groups of trainable parameters, from the first layers to the head, for `Learner(splitter=by_depth)`"
+    "Return groups of trainable parameters, from the first layers to the head; raise ValueError for a wrong `n`"
     m,n = get_model(model),check_whole('n', n, what='a number of groups', none=True)
     in_head = _find_known_head(m)
     seen,groups,head = set(),[],[]
@@ -180,7 +180,7 @@ def layer_decay(
     decay:float=.75,     # the ratio of a group's learning rate to that of the next group
     n:int|None=None      # as for `by_depth`
 ) -> list[float]:
-    "Return rates for the groups of `by_depth`, smaller towards the input; raise ValueError if `decay` is not in (0, 1]"
+    "Return learning rates for groups of `by_depth`, smaller towards the input; raise ValueError for a wrong `decay`"
     if not 0<decay<=1: raise ValueError(f'decay must be above 0 and at most 1, not {decay!r}')
     n_groups = len(by_depth(model, n))
     return [lr*decay**i for i in reversed(range(n_groups))]

@@ -36,7 +36,7 @@ class InTurn(Callback):
     steps_in_turn = True
     turns:Any              # the names of the optimizers of each batch, repeated; or f(learn) -> names
     turn:str|None = None   # the name of the optimizer of this turn; None: no turn
-    own:Any = None         # the Learner's own loss function during a turn
+    own_loss_func:Any = None   # the Learner's own loss function during a turn
     def __init__(self,
         turns:Callable|Sequence|None=None, # optimizer names of each batch, repeated; f(learn) -> names; None: `losses`
         **losses:Callable # name of an optimizer -> its loss, f(pred, *yb); others use the Learner's loss function
@@ -87,10 +87,10 @@ class InTurn(Callback):
             'that splits the batch.')
         try:
             for turn in self._find_due_names():
-                self._assign(turn=turn, own=learn.current_run.assigned('loss_func'))
+                self._assign(turn=turn, own_loss_func=learn.current_run.assigned('loss_func'))
                 self._take_turn(do)
                 self._average(f'{turn}_loss')
-        finally: self._assign(turn=None, own=None)
+        finally: self._assign(turn=None, own_loss_func=None)
 
     def _take_turn(self, do):
         "Run the batch with the turn's loss function in place of the Learner's, inside any wrappers"
@@ -102,7 +102,7 @@ class InTurn(Callback):
     @property
     def loss_functions(self) -> dict[str,Any]:
         "The loss functions of the optimizers, by name; during a turn, the Learner's own under ''"
-        return self.losses if self.turn is None else {**self.losses, '':self.own}
+        return self.losses if self.turn is None else {**self.losses, '':self.own_loss_func}
 
     def _average(self, name):
         meter = self.learn.current_run.phase_meter
@@ -120,7 +120,7 @@ def _as_names(turn): return (turn,) if isinstance(turn, str) else tuple(turn)
 def evaluate_again(
     learn:Any # the Learner, in a step
 ) -> Tensor:  # the loss
-    "Evaluate the batch again, which replaces the gradients; `learn.pred` and `learn.loss` stay"
+    "Evaluate the batch again, which replaces the gradients, and return the loss; keep `learn.pred` and `learn.loss`"
     before,in_part = (learn.pred, learn.loss, learn.loss_grad),learn.current_run.in_part
     learn.opt.zero_grad()
     learn.current_run.in_part = True   # so that no optimizer step follows
@@ -145,7 +145,7 @@ class Closure(Callback):
     "Gives an optimizer the closure that evaluates the batch, as LBFGS needs; raises ValueError with several processes"
     single,order = True,12
     modes,run_valid = ('fit','lr_find'),False
-    fresh = False   # are the gradients those of the current weights?
+    has_fresh_grads = False   # are the gradients those of the current weights?
 
     def before_fit(self):
         check_passes(self)
@@ -159,15 +159,15 @@ class Closure(Callback):
 
     def before_step(self):
         opt = self.learn.opt
-        self._assign(fresh=not hasattr(opt, 'named_optimizers'))   # another optimizer may have stepped before
+        self._assign(has_fresh_grads=not hasattr(opt, 'named_optimizers'))   # another optimizer may have stepped before
         opt.closure = self._evaluate
     def after_step(self): self.learn.opt.closure = None
     after_cancel_step = cleanup = after_step
 
     def _evaluate(self) -> Tensor: # the loss
         "Return the loss of the batch for the current weights, and set their gradients"
-        if not self.fresh: return evaluate_again(self.learn)
-        self._assign(fresh=False)
+        if not self.has_fresh_grads: return evaluate_again(self.learn)
+        self._assign(has_fresh_grads=False)
         return self.learn.loss
 
 # %% ../../nbs/optim/14_steps.ipynb #f0570012
