@@ -272,7 +272,7 @@ class CheckpointCallback(Resumable):
     def after_fit(self):
         learn = self.learn
         if not self.finished and learn.n_epoch: self.save(learn.epoch+1, 0, '-final', finished=True)
-        record_fit(learn, self.root, self.n_fit, ended=self.folder, seed=self.seed)
+        record_fit(learn, self.root, self.n_fit, ended_folder=self.folder, seed=self.seed)
 
     def after_exception(self):
         learn = self.learn

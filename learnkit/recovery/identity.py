@@ -56,7 +56,7 @@ def numbers_of(
 def entry_values(
     v:Any # an entry of a sequence: a tensor, an array, nested values
 ) -> list:
-    "Return the values of an entry that are compared: of each tensor or array, at most 64"
+    "Return the values of an entry to compare, at most the first 64 of each tensor or array"
     if isinstance(v, torch.Tensor): return numbers_of(v)
     is_numpy = hasattr(v, 'flatten') and hasattr(v, 'tolist')
     if is_numpy: v = v.flatten()[:64].tolist()
@@ -67,7 +67,7 @@ def hash_entries(
     o:Any,   # a tensor, an array, or a sequence
     n:int=32 # how many entries to compare, evenly spread
 ) -> str|None:
-    "Return a hash of some entries and the length of `o`; None if the entries are neither numbers nor texts"
+    "Return a hash of the length and some entries of `o`, or None if an entry is neither numbers, strings nor the like"
     entries = [entry_values(o[i]) for i in _spread_positions(len(o), n)]
     is_comparable = isinstance(o, torch.Tensor) or _are_plain(chain.from_iterable(entries))
     if not is_comparable: return None
@@ -85,14 +85,14 @@ def _are_plain(values):
 def is_array(
     v:Any # anything
 ) -> bool:
-    "Return whether `v` is a tensor or an array, and not a single number"
+    "Return whether `v` is a tensor or an array with at least one dimension"
     names = 'shape','dtype','tolist'
     return all(hasattr(v, name) for name in names) and len(v.shape)>0
 
 def is_sequence(
     v:Any # anything
 ) -> bool:
-    "Return whether `v` is a sequence of numbers, texts or the like, and not of tensors"
+    "Return whether `v` is a list, a tuple or a range that does not begin with a tensor"
     if not isinstance(v, (list,tuple,range)): return False
     return not v or not isinstance(v[0], torch.Tensor)
 
@@ -101,7 +101,7 @@ def parts_of_data(
     ds:Any,       # a dataset
     size:int|None # the number of samples in the dataset
 ) -> Iterator[tuple[str, Any]]:
-    "Yield the attributes of a dataset by name; for a short list, such as `tensors` or `datasets`, each entry"
+    "Yield the name and value of each attribute of a dataset; of a short list, such as `tensors`, yield each entry"
     for name,value in sorted(getattr(ds, '__dict__', {}).items()):
         is_short_list = isinstance(value, (list,tuple)) and len(value)<=16
         if is_short_list and len(value)!=size:
@@ -112,7 +112,7 @@ def data_contents(
     ds:Any,     # a dataset
     depth:int=4 # how many levels of nested datasets to search
 ) -> tuple:
-    "Return (name, hash) for each part of `ds` that has an entry per sample; of a list or HF dataset, its hash alone"
+    "Return (name, hash) for each part of `ds` with an entry per sample; of a list, array or HF dataset, only a hash"
     hugging_face = getattr(ds, '_fingerprint', None)
     if isinstance(hugging_face, str): return hugging_face,
     if isinstance(ds, (list,tuple)) or is_array(ds): return _hash_whole(ds)
@@ -149,7 +149,7 @@ def parameter_names(
 def arguments(
     o:Any # an object
 ) -> dict[str, Any]:
-    "Return the constructor arguments of `o` that it stores in attributes of the same names"
+    "Return, by name, the constructor arguments that `o` stores in attributes, except those in `ignored_arguments`"
     names = {*parameter_names(type(o).__init__)} - ignored_arguments
     attributes = {**getattr(o, '_buffers', {}), **getattr(o, '__dict__', {})}
     return {name:attributes[name] for name in sorted(names & attributes.keys())}
@@ -158,7 +158,7 @@ def arguments(
 def name_of(
     f:Any # a function or a class
 ) -> str:
-    "Return the name of a function or class, with its module's"
+    "Return the module and the qualified name of a function or a class, joined by a dot"
     module = getattr(f, '__module__', None)
     name   = getattr(f, '__qualname__', type(f).__name__)
     return f'{module}.{name}'
@@ -183,7 +183,7 @@ def partial_arguments(
         fixed[key] = value
     return fixed | f.keywords
 
-ambiguous_names = 'key','pat','sig'   # `pat` may be a pattern, by which a dataset finds its labels
+ambiguous_names = 'key','pat','sig'   # `key` may be a column, and `pat` a pattern, by which a dataset finds its labels
 
 def describe_value(
     name:Any,  # the name of an argument
@@ -191,7 +191,7 @@ def describe_value(
     owner:Any, # the function or object that has this argument
     depth:int  # how many levels of nested objects to describe
 ) -> str:
-    "Describe a value; a secret as `***`, with a hash for ambiguous names such as `key`, which may be a column"
+    "Describe a value; describe a secret as `***`, followed by a hash if its name is ambiguous, such as `key`"
     if not is_secret(name, v, owner): return describe(v, depth)
     if name in ambiguous_names: return '***' + short_hash(repr(v), 2)
     return '***'
@@ -223,7 +223,7 @@ def describe_container(
     o:Any,    # a mapping, a sequence or a set
     depth:int # how many levels of nested objects to describe
 ) -> str:
-    "Describe the contents of a container; of a sequence of 50 entries or more only the length"
+    "Describe the contents of a container; describe a sequence of 50 or more entries by its type and length only"
     if isinstance(o, Mapping): return 'dict' + describe_arguments(o, o, depth)
     if isinstance(o, (set,frozenset)): return describe_set(o, depth)
     if len(o)>=50: return f'{type(o).__name__} of {len(o)}'
@@ -246,7 +246,7 @@ def describe(
     o:Any,      # the object to describe: a setting, a function, a module, ...
     depth:int=3 # how many levels of nested objects to describe
 ) -> str:
-    "Describe `o` in one line: a value; a function with its closure; an object by its class and arguments"
+    "Describe `o` in one line: a value by itself, a function by name and closure, another object by class and arguments"
     if o is None or isinstance(o, plain): return hide_secrets(repr(o))
     if is_array(o): return f'{type(o).__name__}{tuple(o.shape)} {hash_entries(o)}'
     if hasattr(o, 'item') and hasattr(o, 'dtype'): return repr(o.item())   # a single number of an array
@@ -267,7 +267,7 @@ def inner_optimizers(
 def sampler_of(
     dl:Any # a loader
 ) -> Any:
-    "Return the object that determines the order of samples; None if it is unknown"
+    "Return the object that determines the order of samples, or None if it is unknown"
     batches = getattr(dl, 'batch_sampler', None)
     draws_itself = batches is not None and not hasattr(batches, 'sampler')
     if draws_itself: return batches
@@ -276,7 +276,7 @@ def sampler_of(
 def batch_sizes_of(
     dl:Any # a loader
 ) -> tuple:
-    "Return the batch size, and whether an incomplete last batch is dropped; None where unknown"
+    "Return the batch size, and whether an incomplete last batch is dropped; each is None if unknown"
     if not isinstance(dl, DataLoader): return getattr(dl, 'bs', None),getattr(dl, 'drop_last', None)
     batches = dl.batch_sampler
     return getattr(batches, 'batch_size', None),getattr(batches, 'drop_last', None)
@@ -357,7 +357,7 @@ def _identity(self:Learner) -> dict[str, str|None]:
 def gather_identity(
     identity:dict # the identity of a run, in this process
 ) -> dict[str, str|None]:
-    "Return the identity of a run of several processes, with a hash where they differ; all processes must call it"
+    "Return the identity of a run in all processes, with a hash for entries that differ; all processes must call it"
     identities = gather_objects(identity)
     entries = dict.fromkeys(chain.from_iterable(identities))
     return {entry:_join_texts([o.get(entry) for o in identities]) for entry in entries}
@@ -370,30 +370,30 @@ def _join_texts(texts):
 def shorten_to_difference(
     a:str|None, # an entry of one run's identity; None: it has no such entry
     b:str|None, # the same entry of another run's identity
-    most:int=80 # how many characters of each are shown
+    max_length:int=80 # the largest number of characters of each to show
 ) -> tuple[str,str]:
-    "Return two texts for a message: of long ones only the part where they begin to differ"
+    "Return both texts for a message; if one is long, only the parts from shortly before the first difference"
     if a is None: a = 'nothing'
     if b is None: b = 'nothing'
     first = 0
-    if max(len(a), len(b))>most: first = max(0, len(commonprefix([a, b]))-20)   # 20 characters of context
-    return _excerpt(a, first, most),_excerpt(b, first, most)
+    if max(len(a), len(b))>max_length: first = max(0, len(commonprefix([a, b]))-20)   # 20 characters of context
+    return _excerpt(a, first, max_length),_excerpt(b, first, max_length)
 
-def _excerpt(text, first, most):
-    "Return at most `most` characters from `first` on, with dots for omitted text"
-    if len(text)<=most: return text
+def _excerpt(text, first, max_length):
+    "Return at most `max_length` characters from `first` on, with dots for omitted text"
+    if len(text)<=max_length: return text
     start = end = ''
     if first: start = '…'
-    if len(text)>first+most: end = '…'
-    return f'{start}{text[first:first+most]}{end}'
+    if len(text)>first+max_length: end = '…'
+    return f'{start}{text[first:first+max_length]}{end}'
 
 # %% ../../nbs/recovery/10_identity.ipynb #6a3c324b
 def differences(
     then:Mapping, # the identity of a run
     now:Mapping   # the identity of another run
 ) -> dict[str, str]:
-    "Return the entries in which two runs differ, by name, each in words with both values"
-    then = {_renamed.get(entry, entry):v for entry,v in then.items()}
+    "Return, by name, a text with both values for each entry in which two runs differ"
+    then = {_new_names.get(entry, entry):v for entry,v in then.items()}
     different = {}
     for entry in {**then, **now}:
         a,b = then.get(entry),now.get(entry)
@@ -404,7 +404,7 @@ def differences(
         different[entry] = f'{entry} is {is_now} and was {was}'
     return different
 
-_renamed = {'training data set':'training dataset', 'validation data set':'validation dataset'}   # in older checkpoints
+_new_names = {'training data set':'training dataset', 'validation data set':'validation dataset'}   # old -> new
 
 # %% ../../nbs/recovery/10_identity.ipynb #5e5510a2
 def _describe_device(d):
@@ -422,9 +422,9 @@ def describe_session(
                 learnkit=getattr(lib, '__version__', ''))
 
 def find_origin(
-    sessions:list # the sessions of a run
+    sessions:list # the starts of a run, the oldest first, as `describe_session` describes them
 ) -> dict[str, str|int]:
-    "Return the run from which this one branched, and after how many batches; empty for a run that is not a branch"
+    "Return the parent run of a branch, and the number of batches before the branch; empty for a run without a parent"
     branches = [session for session in sessions if 'parent' in session]
     if not branches: return {}
     return dict(parent=branches[-1]['parent'], left_at=branches[-1]['train_iter'])

@@ -31,7 +31,7 @@ class Retention:
     def best(self,
         folder:Path # the folder of the checkpoints
     ) -> list[tuple[float, Path]]:
-        "Return (value, path) of the `n_best` best checkpoints, best first; empty without `monitor`; warn of damage"
+        "Return (value, path) of the `n_best` best checkpoints, best first; [] without `monitor`; warn of bad manifests"
         if self.monitor is None: return []
         known = []
         for path in list_checkpoints(folder):
@@ -60,12 +60,12 @@ class Retention:
 
     def prune(self,
         folder:Path,        # the folder of the checkpoints
-        saved:Path|None=None # the checkpoint just saved, which is never deleted
+        saved:Path|None=None # the checkpoint just saved, which is never deleted; None: there is none
     ) -> None:
-        "Delete checkpoints that are neither among the newest nor the best, and remains of interrupted saves"
+        "Delete the checkpoints that are among neither the newest nor the best, and the remains of interrupted saves"
         paths = list_checkpoints(folder)
         best = [path for _,path in self.best(folder)]
-        to_keep = {saved, *best, *self._newest(paths)}
+        to_keep = {saved, *best, *self._list_newest(paths)}
         for p in paths:
             if p not in to_keep: remove_checkpoint(p)
         complete = {p.stem for p in paths}
@@ -75,7 +75,7 @@ class Retention:
             if p.suffix=='.pth': p.unlink(missing_ok=True)   # the run was killed before it wrote the manifest
             if p.suffix=='.shards': remove_shards(p)
 
-    def _newest(self, paths):
+    def _list_newest(self, paths):
         newest = {}
         for p in paths: newest.setdefault(train_iter_of(p), p)   # the first of several after the same batch
         return [*newest.values()][:self.keep]
@@ -150,7 +150,7 @@ def find_in_all(
     find:Callable, # function that finds a checkpoint and reads it
     where:Path     # a folder with checkpoints, or the path of a checkpoint
 ) -> Any:
-    "Call `find` in each process, or in process 0 only if they see different files; return its result; all must call it"
+    "Return the result of `find`, called in each process, or only in process 0 if files differ; all processes call this"
     listings = team().in_all(lambda: _list_found(where))
     if all(listing==listings[0] for listing in listings): return find()
     found = None
@@ -166,7 +166,7 @@ def find_checkpoint(
     resume:Any,       # 'auto' for the newest, or the path of a checkpoint
     overwrite:bool    # may later checkpoints be deleted?
 ) -> tuple[Path|None, dict|None, list[Path]]:
-    "Return path and state of the checkpoint to resume from, or None, and later ones; raise TypeError or ValueError"
+    "Return path and state to resume from, or None for both, and later checkpoints; raise ValueError if unreadable"
     if not isinstance(resume, str|Path|StorePath): raise TypeError(
         f"`resume` must be 'auto', or the path of a checkpoint, not {resume!r}")
     where = folder if resume=='auto' else as_path(resume)
@@ -207,10 +207,10 @@ def check_identity(
     is_requested:bool,  # was this checkpoint requested explicitly?
     is_over:bool=False  # is the checkpoint's run finished, and this run not longer?
 ) -> dict[str, str]:
-    "Return how this run differs from the saved run, in words; raise ValueError for another run unless `is_requested`"
+    "Return, by entry, how this run differs from the saved run; raise ValueError for another run unless `is_requested`"
     then = state.get('identity', now)   # older checkpoints have none
     if not is_identity(then): raise ValueError(
-        f'{path} is not the checkpoint of a run: its `identity` is {then!r:.40}')
+        f'{path} is not the checkpoint of a run: its `identity` must be a dict of strings, not {then!r:.40}')
     changed = differences(then, now)
     _ignore_resharding(changed, then, now, num_shards_of(state))
     is_same = all(is_new_or_gone(entry, then, now) for entry in changed)
@@ -245,7 +245,7 @@ def describe_branching(
 def is_identity(
     o:Any # a checkpoint's entry for the identity of its run
 ) -> bool:
-    "Return whether `o` is an identity: a dict of texts"
+    "Return whether `o` can be the identity of a run: a dict whose values are strings or None"
     if not isinstance(o, dict): return False
     return all(isinstance(v, str|None) for v in o.values())
 
@@ -253,19 +253,20 @@ def is_identity(
 def batch_size_of(
     identity:dict # the identity of a run
 ) -> int:
-    "Return how many samples a batch of all processes together has; 0 if that is unknown"
+    "Return the number of samples in a batch of all processes together, or 0 if it is unknown"
     text = identity.get(batch_size) or ''
     if not text.isdigit(): return 0
     return int(text)
 
-distributes = Word('distributes', False, 'Does it make several processes train together? `fit` then adds nothing.')
+distributes = Word('distributes', False,
+                   'Does it make several processes train together? `fit` then adds no callback for that.')
 
 def convert_position(
     learn:Learner, # the Learner, in a fit
     state:dict,    # the state of the run, changed if the number of processes has changed
     now:dict       # the identity of the run that begins
 ) -> None:
-    "For a new number of processes, convert the position in the epoch to batches of the new size, and warn"
+    "If the number of processes has changed, convert the position in the epoch to batches of the new size, and warn"
     n_then,n_now = num_shards_of(state),num_shards()
     if n_now==n_then: return
     size_then,size_now = batch_size_of(state.get('identity', now)),batch_size_of(now)
@@ -289,12 +290,12 @@ class Ratio(NamedTuple):
     now:int
     def convert(self,
         n:int,          # number of batches in the earlier run
-        most:int|None   # the largest number allowed; None: any
+        limit:int|None  # the largest number to return; None: any
     ) -> int:
-        "Convert a number of batches to the current batch size"
+        "Return how many batches of the current size have as many samples, rounded down and at most `limit`"
         converted = n*self.then//self.now
-        if most is None: return converted
-        return min(converted, most)
+        if limit is None: return converted
+        return min(converted, limit)
 
 def _convert_callbacks(learn, cbs, fewer, n_iter):
     "Convert the saved states of callbacks that count batches; `done` has decreased by `fewer`"
@@ -321,7 +322,7 @@ def restore_changed(
     state:dict,    # the state of the run, in which `opt` is updated too
     new:dict       # the entries of the identity that differ
 ) -> None:
-    "Restore `state`, except for the hyperparameters that are new"
+    "Restore `state` except for the hyperparameters that `new` names, and store their current values in `state` too"
     opt,rates = learn.opt,{}
     for k in ('lr','wd'):
         if k in new: rates[k] = [h[k] for h in opt.hypers]
@@ -336,18 +337,18 @@ def restore_changed(
 class Fit(NamedTuple):
     "The last fit of a Learner with checkpoints in a folder"
     n:int        # the number of the fit, from 1
-    ended:bool
+    has_ended:bool
 
-_fits  = WeakKeyDictionary()   # Learner -> its last fit in each folder
-_ended = {}                    # the folders of runs that ended in this process, and their seeds
+_fits = WeakKeyDictionary()   # Learner -> its last fit in each folder
+_seeds_of_ended = {}   # the folder of each run that ended in this process -> the seed of its data
 
 def fit_number(
     learn:Learner, # the Learner, in a fit
     root:Path      # the folder of all fits
 ) -> int:
     "Return the number of this fit, from 1; a resumed fit that has not ended keeps its number"
-    last = _fits.get(learn, {}).get(root, Fit(0, ended=True))
-    is_next = last.ended or learn.current_run.resume is None
+    last = _fits.get(learn, {}).get(root, Fit(0, has_ended=True))
+    is_next = last.has_ended or learn.current_run.resume is None
     if is_next: return last.n+1
     return last.n
 
@@ -356,19 +357,19 @@ def record_fit(
     learn:Learner,        # the Learner, in a fit
     root:Path|StorePath,  # the folder of all fits
     n:int,                # the number of this fit
-    ended:Path|None=None, # the folder of this fit if it has ended; None: the fit is running
-    seed:int|None=None    # the seed of the fit's data
+    ended_folder:Path|None=None, # the folder of this fit if it has ended; None: the fit is running
+    seed:int|None=None    # the seed of the fit's data; None: there is none
 ) -> None:
     "Record that a fit has begun or ended"
-    _fits.setdefault(learn, {})[root] = Fit(n, ended is not None)
-    if ended is not None: _ended[ended.resolve()] = seed
+    _fits.setdefault(learn, {})[root] = Fit(n, ended_folder is not None)
+    if ended_folder is not None: _seeds_of_ended[ended_folder.resolve()] = seed
 
 def check_ended(
     folder:Path, # the folder of a finished run
     seed:int     # the seed of the run that begins
 ) -> None:
-    "Raise ValueError if the run in `folder` ended in this process and was a different run"
-    if _ended.get(folder.resolve(), seed)!=seed: raise ValueError(
+    "Raise ValueError if the run in `folder` ended in this process and had another seed, so that it was a different run"
+    if _seeds_of_ended.get(folder.resolve(), seed)!=seed: raise ValueError(
         f"the run in {folder} has ended in this process, and this one begins with other random numbers, so it is a "
         "different run, such as the next model of an ensemble. Give each run its own `folder` in CheckpointCallback. "
         "To continue the same run, set the same seed before it, or pass the path of its last checkpoint as `resume`")
@@ -385,11 +386,11 @@ class Paused:
     "A run paused between two batches, in memory: `learn.resume()` resumes it"
     items:Any = None          # the dataset indices of the batch, with `ItemIndices`
     path = Path('the pause')  # the checkpoint from which the run was read, for messages
-    n_passed = 0              # how many pauses within the next batch to ignore
+    n_to_ignore = 0           # how many pauses within the next batch to ignore
     until:int|None = None     # pause again after so many training batches: see `resume_paused`
     origin:Any = None         # the original, if this is a copy
-    then:Any = None           # the next fit of the same call, as in `fine_tune`
-    over = False              # has the run ended?
+    next_fit:Any = None       # the next fit of the same call, as in `fine_tune`
+    has_ended = False         # has the run ended?
     same_run = True           # does the resuming fit belong to the same run, for loggers?
     def __init__(self,
         state:dict,    # the state of the run, as in a checkpoint, with copies of all tensors
@@ -414,7 +415,7 @@ class Paused:
     def describe_origin(self,
         folder:Path # the checkpoint folder of the resuming fit
     ) -> dict[str, str|int]:
-        "Return entries for the checkpoints that name the parent run of a branch; empty if the run stays the same"
+        "Return checkpoint entries that name the parent run if this is a branch; empty if the run stays the same"
         return {}
 
     def keep_batch(self,
@@ -443,7 +444,7 @@ class Resumable(DataPosition):
     resumes = True        # so `fit(resume=...)` is allowed
     late = False          # not to be added during a run: the order of the data is recorded from the first batch on
     identity:Any = None   # what identifies the run: see `Learner._identity`
-    sessions:list = []    # each start of the run: see `session`
+    sessions:list = []    # each start of the run: see `describe_session`
     finished = False      # was the resumed run finished?
 
     def contents(self,
@@ -468,10 +469,10 @@ class Resumable(DataPosition):
     def resume_from(self,
         where:Path,    # the checkpoint, for messages
         state:dict,    # a result of `contents`
-        new:dict,      # how the identities of the two runs differ: name -> text
+        new:dict,      # how the identities of the two runs differ: the name of an entry -> text
         longer:bool    # is this run planned to be longer?
     ) -> None:
-        "Restore a checkpoint in the fit that begins, set its first epoch; fire `before_` and `after_load_checkpoint`"
+        "Restore a checkpoint in a fit that begins, and set the first epoch; fire `before_` and `after_load_checkpoint`"
         learn = self.learn
         self.has_other_data = any(entry.startswith('training ') for entry in new)
         self.resume_data(where, state)

@@ -39,7 +39,7 @@ def natural_sort_key(
 def fit_folders(
     folder:Path # the folder of a run, of one of its fits, or of many runs
 ) -> list[Path]:
-    "Return the folders with checkpoints in `folder`, one for each fit, in order of their numbers"
+    "Return the folder of each fit that has checkpoints in `folder`, sorted by path, with `fit-9` before `fit-10`"
     return sorted({p.parent for p in folder.rglob('step-[0-9]*.json')}, key=natural_sort_key)
 
 # %% ../../nbs/recovery/37a_runs.ipynb #01a58846
@@ -47,7 +47,7 @@ def find_fit(
     folder:Path,  # the folder of a run
     fit:int|None  # the number of one of the run's fits; None: the last fit
 ) -> Path:
-    "Return the folder of one fit; raise ValueError or FileNotFoundError if there is none, or more than one run"
+    "Return the folder of a fit; raise ValueError if it is missing or ambiguous, FileNotFoundError without `folder`"
     if not folder.exists(): raise FileNotFoundError(f'there is no folder {folder}: pass the folder of a run')
     found,which = fit_folders(folder),''
     if fit is not None:
@@ -71,7 +71,7 @@ def parent_folder(
     folder:Path, # the folder of the branch
     parent:Any   # the entry `parent` in the checkpoints of the branch
 ) -> str:
-    "Return the folder of the run that a branch left"
+    "Return the folder of the run from which a branch continues"
     where = str(parent)
     if '://' in where: return where   # in a remote store
     return os.path.normpath(os.path.join(folder, where))
@@ -111,14 +111,14 @@ def find_spikes(
 # %% ../../nbs/recovery/37a_runs.ipynb #578ad3b3
 @check_args
 class Run(RecorderPlots):
-    "The record of a run, read from its newest readable checkpoint without running code; raises ValueError without any"
+    "Reads a run's record from its newest readable checkpoint, without running code; raises ValueError if there is none"
     path:Any            # path of the checkpoint
     train_iter:int      # how many batches are done
     finished:bool
     duration:Any        # the run's planned length
     settings:dict       # the run's settings, as text
     sessions:History    # each start of the run, with devices and versions
-    interrupted:list    # after how many batches the run was interrupted and resumed, each time
+    interrupted:list    # the number of batches before each point from which the run was resumed
     def __init__(self,
         folder:str|Path,   # folder of `CheckpointCallback`, one above it, or `…/fit-1`; may be in a remote store
         fit:int|None=None  # the number of one of the run's fits; None: the last fit
@@ -155,13 +155,13 @@ class Run(RecorderPlots):
 
     @property
     def parent(self) -> tuple[str, int]|None:
-        "For a branch: the parent run's folder, and the number of batches before the branch; else None"
+        "The folder of the parent run and the number of batches before the branch, or None if this run is not a branch"
         origin = find_origin(self.sessions)
         if not origin: return None
         return parent_folder(self.folder, origin['parent']),check_type(origin['left_at'], int)
     @property
     def losses(self) -> list:
-        "The losses of the training batches; in a very long run, of every `smooth_loss.every`th batch"
+        "The losses of the training batches; in a very long run, those of every `smooth_loss.every`th batch"
         return self.smooth_loss.raw
     @property
     def checkpoints(self) -> History:
@@ -211,7 +211,7 @@ class Run(RecorderPlots):
         "Return a `Comparison` with other runs: settings that differ and last rows; its `plot` draws the curves"
         return Comparison([self, *others])
 
-    def _heading(self):
+    def _describe(self):
         ended = 'finished' if self.finished else 'unfinished'
         text = f'{self.folder}: {ended}, {self.train_iter} batches of a run of {duration_in_words(self.duration)}'
         if self.parent: text += ', a branch of {} from step {}'.format(*self.parent)
@@ -229,10 +229,11 @@ class Run(RecorderPlots):
         if 1<=most<first: return f'a replay computes {at_most(most)}; of a step before {first+1} {at_most(first)}'
         return f'a replay computes {at_most(max(most, first))}'
 
-    def __repr__(self): return f'{self._heading()}\n{self._describe_replay_cost()}\n{self.history!r}'.rstrip()
+    def __repr__(self): return f'{self._describe()}\n{self._describe_replay_cost()}\n{self.history!r}'.rstrip()
     def _repr_html_(self):
         from html import escape   # used only in notebooks
-        return f"<p>{escape(self._heading())}<br>{escape(self._describe_replay_cost())}</p>{self.history._repr_html_()}"
+        lines = map(escape, (self._describe(), self._describe_replay_cost()))
+        return f"<p>{'<br>'.join(lines)}</p>{self.history._repr_html_()}"
 
 # %% ../../nbs/recovery/37a_runs.ipynb #7d400001
 def describe_time(
@@ -248,9 +249,9 @@ def describe_time(
     return f', about {format_time(seconds)}'
 
 def parse_seconds(
-    time:Any # such as '01:30'
+    time:Any # a time such as '01:30', or anything else
 ) -> int:
-    "Convert a time to seconds; return 0 for anything else"
+    "Convert a time such as '01:30' to seconds; return 0 for anything else"
     digits = time.split(':') if isinstance(time, str) else []
     if not ''.join(digits).isdecimal(): return 0
     seconds = 0
@@ -276,7 +277,7 @@ def check_list(
 def checkpoint_row(
     path:Path # the file of a checkpoint
 ) -> dict|None:
-    "Return the row of a checkpoint for the table; None, with a warning, if its manifest cannot be read"
+    "Return a checkpoint's row for `Run.checkpoints`; warn and return None if the manifest cannot be read"
     try: info = checkpoint_info(path)
     except (ValueError, OSError) as e:
         warn(f'{e}. This checkpoint is not in the table.')
@@ -290,7 +291,7 @@ def checkpoint_row(
 def names_of(
     folders:list # the folders of runs
 ) -> list[str]:
-    "Return names for runs: the parts in which their paths differ; the whole paths if these parts are not unique"
+    "Return a name for each run: the part in which the paths differ, or the whole path if these parts are not unique"
     paths = [*map(path_parts, folders)]
     n_first = common_length(paths)
     rests = [parts[n_first:] for parts in paths]
@@ -309,7 +310,7 @@ def path_parts(
 
 # %% ../../nbs/recovery/37a_runs.ipynb #fc017cc1
 def common_length(
-    lists:list # lists
+    lists:list # the lists to compare
 ) -> int:
     "Return how many leading entries are equal in all lists"
     n = 0
@@ -320,25 +321,25 @@ def common_length(
 
 def short_texts(
     values:list, # values of a setting, in several runs
-    most:int=50  # how many characters fit
+    max_length:int=50  # how many characters fit into a column
 ) -> list[str]:
     "Return the values as texts that fit into a table; long ones begin 20 characters before the first difference"
     texts = ['' if v is None else str(v) for v in values]
     first = 0
-    if max(map(len, texts))>most: first = max(0, len(os.path.commonprefix(texts))-20)
-    return [_excerpt(text, first, most) for text in texts]
+    if max(map(len, texts))>max_length: first = max(0, len(os.path.commonprefix(texts))-20)
+    return [_excerpt(text, first, max_length) for text in texts]
 
-def _excerpt(text, first, most):
-    "Return at most `most` characters from `first` on, with dots for omitted text"
+def _excerpt(text, first, max_length):
+    "Return at most `max_length` characters from `first` on, with dots for omitted text"
     if not text: return ''
     before = after = ''
     if first: before = '…'
-    if len(text)>first+most: after = '…'
-    return before + text[first:first+most] + after
+    if len(text)>first+max_length: after = '…'
+    return before + text[first:first+max_length] + after
 
 # %% ../../nbs/recovery/37a_runs.ipynb #20032908
 class Comparison:
-    "A comparison of runs: the settings that differ, the last rows and, with `plot`, the curves"
+    "Compares runs: has the settings that differ and the last row of each run, and plots the losses"
     settings:History   # the settings that differ: a column for each run
     rows:History       # the last row of each run
     def __init__(self,
@@ -384,12 +385,12 @@ def _plot_loss(ax, name, run, kwargs):
 
 # %% ../../nbs/recovery/37a_runs.ipynb #86553233
 class Runs(History):
-    "A table of runs, which can be sorted"
+    "A table of runs that can be sorted, and whose losses can be plotted"
     def sort_values(self,
         by:str,             # a column
         ascending:bool=True # the smallest first?
     ) -> 'Runs':
-        "Return the rows sorted by a column, as in pandas: numbers, then texts, then missing values"
+        "Return the rows sorted by a column: numbers, texts, then missing values; raise KeyError for an unknown column"
         self[by]   # raises KeyError if there is none
         numbers,texts,missing = [],[],[]
         for row in self:

@@ -24,9 +24,9 @@ from ..data.process import is_sharded, num_distrib, rank_distrib, team
 # %% ../../nbs/recovery/12_shard_files.ipynb #82e731e7
 def split_shards(
     state:Any,          # nested dicts, lists and tuples
-    take:Callable=is_sharded # function: should this tensor be taken out of `state`?
+    should_take:Callable=is_sharded # f(tensor) -> whether to take the tensor out of `state`
 ) -> tuple[Any, dict]:
-    "Return `state` with meta tensors in place of the sharded ones, and the sharded tensors by their places"
+    "Return `state` with meta tensors in place of the sharded ones, and a dict of the sharded ones by place in `state`"
     parts = {}
     def split(o, at):
         if isinstance(o, dict):
@@ -35,7 +35,7 @@ def split_shards(
             return with_metadata(rest, getattr(o, '_metadata', None))
         if isinstance(o, (list,tuple)) and not are_small_ints(o):
             return type(o)(split(v, (*at,str(i))) for i,v in enumerate(o))
-        if not isinstance(o, torch.Tensor) or not take(o): return o
+        if not isinstance(o, torch.Tensor) or not should_take(o): return o
         name = '.'.join(at)
         while name in parts: name += "'"   # 'a.b' may be `b` in `a`, or a single name
         parts[name] = o
@@ -44,9 +44,9 @@ def split_shards(
 
 def merge_shards(
     state:Any, # nested dicts, lists and tuples
-    parts:dict # tensors, named by their places
+    parts:dict # the tensors by place, in the order of the meta tensors
 ) -> Any:
-    "Return `state` with the tensors of `parts` in place of the meta tensors"
+    "Return `state` with the tensors of `parts` in place of the meta tensors, in the same order"
     found = iter(parts.values())
     def merge(o):
         if isinstance(o, dict):
@@ -65,16 +65,17 @@ def is_on_meta(
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #75501aa9
 @contextmanager
-def _make_errors_readable(what):
+def _convert_errors(failure):
+    "Raise DCP's errors as OSError, after the text `failure`"
     from torch.distributed.checkpoint.api import CheckpointException
     with warnings.catch_warnings():
         warnings.filterwarnings('ignore', 'torch.distributed is disabled')   # intended, for a single process
         try: yield
         except CheckpointException as e:
             why = '; '.join(f'process {rank}: {type(o[0]).__name__}: {o[0]}' for rank,o in e.failures.items())
-            raise OSError(f'{what}: {why}') from e
+            raise OSError(f'{failure}: {why}') from e
 
-def _digest(file):
+def _compute_digest(file):
     with open(file, 'rb') as f: return [file.stat().st_size, hashlib.file_digest(f, 'sha256').hexdigest()]
 
 class _HashedFile(BufferedWriter):
@@ -94,7 +95,7 @@ class _HashedFile(BufferedWriter):
         self.flush()   # DCP calls `fsync` with this number, which misses buffered bytes
         return super().fileno()
     def digest(self):
-        "Return size and SHA-256, as `_digest` does; None after a `seek`, as bytes may have been replaced"
+        "Return size and SHA-256, as `_compute_digest` does; None after a `seek`, as bytes may have been replaced"
         return None if self.has_moved else [self.size, self.sha.hexdigest()]
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #65f52716
@@ -119,19 +120,19 @@ def write_shards(
     parts:dict,  # sharded tensors by name, the same in all processes
     folder:Path  # the folder to write to, which is deleted first
 ) -> dict[str, list]: # name of a file -> size, SHA-256
-    "Write this process's shards; return all processes' files; all must call it, and an OSError is raised in all"
+    "Write this process's shards; return the files of all processes; all must call it; raise OSError in all of them"
     from torch.distributed import checkpoint as dcp
     team().in_first(lambda: remove_shards(folder))
     group,rank = team().group,rank_distrib()
     digests = {}
     writer = dcp.FileSystemWriter(folder, sync_files=True)
     writer.fs = _make_hashing_file_system(digests)
-    with _make_errors_readable(f'{folder} could not be written'):
+    with _convert_errors(f'{folder} could not be written'):
         dcp.save(parts, storage_writer=writer, process_group=group, no_dist=group is None)
     def digest_own():
         own = sorted(folder.glob(f'__{rank}_*'))
         if rank==0: own.append(folder/'.metadata')
-        return {p.name:digests.get(p) or _digest(p) for p in own if p.exists()}
+        return {p.name:digests.get(p) or _compute_digest(p) for p in own if p.exists()}
     files = {}
     for of_process in team().in_all(digest_own): files |= of_process
     return files
@@ -151,14 +152,14 @@ _known = {
     'torch.distributed.checkpoint.metadata':{'Metadata','MetadataIndex','TensorStorageMetadata','TensorProperties',
                                              'ChunkStorageMetadata','StorageMeta','_MEM_FORMAT_ENCODING'}}
 
-def _member(cls, name):
+def _get_enum_member(cls, name):
     if isinstance(cls, EnumMeta): return cls[name]
     raise pickle.UnpicklingError('builtins.getattr is not expected in checkpoint metadata, so it is not called')
 
 class _MetadataUnpickler(pickle.Unpickler):
     "Unpickles DCP's metadata; raises UnpicklingError for classes that DCP's metadata does not contain"
     def find_class(self, module, name):
-        if (module,name)==('builtins','getattr'): return _member   # as Python 3.11.2 pickles members of an `Enum`
+        if (module,name)==('builtins','getattr'): return _get_enum_member   # as Python 3.11.2 pickles enum members
         is_dtype = module=='torch' and isinstance(getattr(torch, name, None), torch.dtype)
         if is_dtype or name in _known.get(module, ()): return super().find_class(module, name)
         raise pickle.UnpicklingError(f'{module}.{name} is not expected in checkpoint metadata, so it is not loaded')
@@ -166,17 +167,17 @@ class _MetadataUnpickler(pickle.Unpickler):
 # %% ../../nbs/recovery/12_shard_files.ipynb #726aab93
 class Box(NamedTuple):
     "The part of a tensor that a piece contains"
-    at:tuple      # the offset in each dimension
+    offsets:tuple # the offset in each dimension
     size:tuple
 
 class FilePlace(NamedTuple):
     "The place of a piece of a sharded tensor: a file, and a range of bytes in it"
     name:str      # the file's name
     start:int     # the first byte
-    n:int         # the number of bytes
+    n_bytes:int
 
 class Layout(NamedTuple):
-    "The type and shape of a tensor that is stored in pieces, and their places"
+    "The dtype and shape of a tensor that is stored in pieces, and the place of each piece"
     dtype:torch.dtype
     shape:tuple
     pieces:dict   # the `FilePlace` of each `Box`
@@ -186,10 +187,10 @@ def _fills(boxes, shape):
     "Return whether the boxes, which must form a grid, fill a tensor of this shape without gaps"
     if not shape: return len(boxes)==1
     rows = defaultdict(list)
-    for at,size in boxes: rows[at[0],size[0]].append(Box(at[1:], size[1:]))
+    for offsets,size in boxes: rows[offsets[0],size[0]].append(Box(offsets[1:], size[1:]))
     end = 0
-    for (at,n),rest in sorted(rows.items()):
-        if at!=end or n<0: return False
+    for (start,n),rest in sorted(rows.items()):
+        if start!=end or n<0: return False
         if not _fills(rest, shape[1:]): return False
         end += n
     return end==shape[0]
@@ -202,15 +203,15 @@ def _read_layouts(meta, sizes):
         if not isinstance(t, TensorStorageMetadata): raise ValueError(f'`{k}` is not described as a tensor')
         layout = Layout(t.properties.dtype, tuple(t.size), {})
         for box in {Box(tuple(c.offsets), tuple(c.sizes)) for c in t.chunks}:
-            o = meta.storage_data[MetadataIndex(k, box.at)]
+            o = meta.storage_data[MetadataIndex(k, box.offsets)]
             place = layout.pieces[box] = FilePlace(o.relative_path, o.offset, o.length)
             if place.name not in sizes: raise ValueError(
                 f'a piece of {k} is in {place.name}, which is not a file of this checkpoint')
-            is_within = 0<=place.start<=sizes[place.name]-place.n
-            is_long_enough = prod(box.size)*layout.dtype.itemsize<=place.n
+            is_within = 0<=place.start<=sizes[place.name]-place.n_bytes
+            is_long_enough = prod(box.size)*layout.dtype.itemsize<=place.n_bytes
             fits = is_within and is_long_enough
             if not fits: raise ValueError(f'a piece of {k} exceeds its place in {place.name}')
-            used[place.name] += place.n
+            used[place.name] += place.n_bytes
         if not _fills(layout.pieces, layout.shape): raise ValueError(f'the pieces of {k} do not fill it')
         res[k] = layout
     for name,n in used.items():
@@ -238,13 +239,13 @@ def _check_files(folder, files):
         for name,(size,sha) in sorted(files.items())[rank_distrib()::num_distrib()]:
             file = folder/name
             if not file.is_file(): return f'{file} is missing'
-            now = _digest(file)
-            if now!=[size,sha]: return f'{file} is damaged: its size and SHA-256 are not those of what was written'
+            now = _compute_digest(file)
+            if now!=[size,sha]: return f'{file} is damaged: its size or SHA-256 differs from that of the written file'
     for error in team().in_all(check):
         if error: raise ValueError(error)
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #92eb6cb1
-def _empty(t):
+def _create_empty(t):
     "Return an empty tensor in place of the meta tensor `t`, sharded equally over the processes"
     if num_distrib()==1 or not t.ndim: return torch.empty(t.shape, dtype=t.dtype)
     from torch.distributed.device_mesh import DeviceMesh
@@ -256,10 +257,11 @@ def _read_piece(folder, place, dtype, size):
     file = folder/place.name
     with open(file, 'rb') as f:
         f.seek(place.start)
-        t = load_checked(BytesIO(f.read(place.n)), file)
+        t = load_checked(BytesIO(f.read(place.n_bytes)), file)
     is_tensor = isinstance(t, torch.Tensor) and t.layout is torch.strided
     if is_tensor and (t.dtype,t.shape)==(dtype,size): return t
-    raise ValueError(f'{file} is damaged: it has other data in place of a piece of a tensor')
+    found = f'a {t.dtype} tensor of shape {tuple(t.shape)}' if is_tensor else f'a {type(t).__name__}'
+    raise ValueError(f'{file} is damaged: it has {found} where a {dtype} tensor of shape {tuple(size)} was written')
 
 def _fill(t, folder, pieces):
     "Fill `t`, this process's part of a tensor, from the pieces in the files"
@@ -269,20 +271,20 @@ def _fill(t, folder, pieces):
         if not box.size:   # a scalar
             own.copy_(_read_piece(folder, place, t.dtype, box.size))
             continue
-        at,n = box.at[0],box.size[0]
-        begin,end = max(at, first),min(at+n, first+len(own))   # the rows in both
+        start,n = box.offsets[0],box.size[0]
+        begin,end = max(start, first),min(start+n, first+len(own))   # the rows in both
         if begin>=end: continue
         piece = _read_piece(folder, place, t.dtype, box.size)
-        columns = [slice(a, a+size) for a,size in zip(box.at[1:], box.size[1:])]
-        own[begin-first:end-first, *columns] = piece[begin-at:end-at]
+        columns = [slice(a, a+size) for a,size in zip(box.offsets[1:], box.size[1:])]
+        own[begin-first:end-first, *columns] = piece[begin-start:end-start]
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #1a34dac5
 def read_shards(
     state:Any,   # the state in a file, with meta tensors in place of the shards to read
     folder:Path, # the folder that `write_shards` wrote
     files:dict   # a result of `write_shards`
-) -> Any:
-    "Return `state` with sharded tensors, or plain ones in a single process; raise ValueError in all processes"
+) -> Any: # with plain tensors in a single process
+    "Return `state` with its shards; all processes must call it; raise ValueError in all of them if a file is damaged"
     _check_files(folder, files)
     layouts = team().in_first(lambda: _read_metadata(folder, files))
     _,wanted = split_shards(state, is_on_meta)
@@ -291,7 +293,7 @@ def read_shards(
         is_same = layout is not None and (layout.dtype,layout.shape)==(t.dtype,tuple(t.shape))
         if not is_same: raise ValueError(
             f'{folder} belongs to another checkpoint: it lacks {k}, or has it with another shape or type')
-    parts = {k:_empty(t) for k,t in wanted.items()}
+    parts = {k:_create_empty(t) for k,t in wanted.items()}
     def read():
         for k,t in parts.items(): _fill(t, folder, layouts[k].pieces)
     team().in_all(read)

@@ -248,7 +248,7 @@ class _Breakpoints(StopOnSignal):
     user_at:str|None = None       # where the user can resume: see `where_user_types`
     copies_all = False            # is the state copied before every batch?
     pauses_after_batch = False    # does the fit pause after this batch?
-    n_passed = 0                  # how many pauses to ignore, because the fit has paused there before
+    n_to_ignore = 0               # how many pauses to ignore, because the fit has paused there before
     def _begin_breakpoints(self):
         "Decide whether to copy the state before each batch; raise ValueError if the user could not resume"
         callback_of = {}   # event at which the fit may pause -> a callback that may pause it there
@@ -271,7 +271,7 @@ class _Breakpoints(StopOnSignal):
         "Call the handler `f` of an event, and handle a `Pause` that it raises"
         try: return f(**accepted_kwargs(f, kwargs))
         except Pause:
-            if self.n_passed: self.n_passed -= 1   # the fit has paused here before
+            if self.n_to_ignore: self.n_to_ignore -= 1   # the fit has paused here before
             elif self.user_at=='terminal': self._open_shell(name)
             else: self._pause_at(name)
 
@@ -281,7 +281,7 @@ class _Breakpoints(StopOnSignal):
         if is_between or self.moment is None:   # without a copy from this batch, pause after it
             self.pauses_after_batch = True
             return
-        self.moment.n_passed += 1
+        self.moment.n_to_ignore += 1
         self._end_fit(Pause, f', in the next one at `{name}`')
 
     def _end_fit(self, kind, within=''):
@@ -353,7 +353,7 @@ class Pausable(_Breakpoints, Resumable):
         resume = self.learn.current_run.resume
         paused = resume if isinstance(resume, Paused) else None
         if self.collector is self: self._begin(paused)
-        if paused is not None: self.moment,self.until,self.n_passed = paused.origin,paused.until,paused.n_passed
+        if paused is not None: self.moment,self.until,self.n_to_ignore = paused.origin,paused.until,paused.n_to_ignore
 
     def _copies_next(self):
         "Return whether to copy the state before the next batch"
@@ -420,7 +420,7 @@ class Pausable(_Breakpoints, Resumable):
 
     def after_fit(self):
         learn = self.learn
-        if isinstance(learn.current_run.resume, Paused): learn.current_run.resume.over = True
+        if isinstance(learn.current_run.resume, Paused): learn.current_run.resume.has_ended = True
         if learn.current_run.to_come is None: super().after_fit()
 
     def cleanup(self):
@@ -428,7 +428,7 @@ class Pausable(_Breakpoints, Resumable):
         self.ends_next_fit = None
         if another_fit_follows: self.ends_next_fit = self._pause_of_next_fit()
         self.moment = self.collector = self.until = None
-        self.pauses_after_batch,self.n_passed = False,0
+        self.pauses_after_batch,self.n_to_ignore = False,0
         super().cleanup()
 
     def _pause_of_next_fit(self):
@@ -464,8 +464,8 @@ class Pausable(_Breakpoints, Resumable):
         if place is None: place = collector.data_place(done)
         state = collector.contents(epoch, done, place, gather_states(learn, place), copy=True)
         self.moment = Paused(state, learn.current_run.duration, [*learn.current_run.fit_cbs])
-        self.moment.then = learn.current_run.to_come
-        self.n_passed = 0
+        self.moment.next_fit = learn.current_run.to_come
+        self.n_to_ignore = 0
 
     def _save(self, done):
         "Pause before the batch that the workers could not load because the signal ended them"
@@ -485,7 +485,7 @@ def resume_paused(
     present = {*map(id, learn.cbs)}
     cbs_of_fit = [cb for cb in paused.cbs if id(cb) not in present]
     run:Any = paused.copy({} if lr is None else dict(lr=lr), until)
-    next_fit = _with_cbs(paused.then, cbs)
+    next_fit = _with_cbs(paused.next_fit, cbs)
     learn.paused,learn.current_run.to_come = None,next_fit
     try:
         learn._train('fit', str(paused.duration), lr, cbs=[*cbs_of_fit, *L(cbs)], resume=run)
@@ -493,7 +493,7 @@ def resume_paused(
         if next_fit is not None: next_fit(learn)
     except PlannedPause: pass
     except BaseException:
-        if learn.paused is None and not run.over: learn.paused = paused   # the user can resume from there again
+        if learn.paused is None and not run.has_ended: learn.paused = paused   # the user can resume from there again
         raise
     finally: learn.current_run.resume = learn.current_run.to_come = None
 
