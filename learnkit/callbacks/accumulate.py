@@ -29,7 +29,7 @@ def opt_params(
     for group in opt.param_groups: params += group['params']
     return params
 
-def other_params(
+def params_outside_opt(
     learn:Any # the Learner
 ) -> list:    # the parameters
     "Return the model's parameters that `learn.opt` does not update; the optimizer of a callback may update them"
@@ -54,16 +54,16 @@ class GradientAccumulation(Callback):
     weight  = 0       # the sum of the weights of these samples, as `BatchWeight` defines them
     unit    = 0       # the weight that `n_acc` samples would have, estimated from the first batch of the step
     factor:Any = 1.   # factor by which the loss of this batch is multiplied for its gradients
-    steps   = True    # does the optimizer step in this batch?
-    skipped = False   # was the backward pass skipped?
-    last    = False   # is this the step after the last batch of the phase?
+    takes_step = True # does the optimizer step in this batch?
+    skipped_backward = False   # was the backward pass skipped?
+    is_last_step = False       # is this the step after the last batch of the phase?
     weigh:Any = None  # the `BatchWeight` of the phase; None before its first batch
-    seen:Any = None,None   # the inputs and targets that were weighed last
-    bs      = 0            # the number of samples in `seen`
-    share   = 0            # the weight of `seen`
-    others:Any = None      # the model's parameters that are not in the optimizer; None: not looked up yet
+    weighed_batch:Any = None,None   # the inputs and targets that were weighed last
+    bs = 0             # the number of samples in `weighed_batch`
+    batch_weight = 0   # the weight of `weighed_batch`
+    outside_params:Any = None   # the model's parameters that are not in the optimizer; None: not looked up yet
     has_shards = False     # are some parameters sharded?
-    divided:list|None = None   # divisor and weight of each loss in the first step, to compare; None: compared
+    loss_divisors:list|None = None   # divisor and weight of each loss in the first step, to compare; None: compared
     def __init__(self,
         n_acc:int|str=32 # samples per step in each process, at least the batch size; or batches, such as '4ba'
     ):
@@ -79,31 +79,33 @@ class GradientAccumulation(Callback):
         self.counts_items = amount.unit=='sp'
 
     def before_fit(self):
-        self.count,self.weight,self.skipped = 0,0,False
-        self.divided = []
-        self._check(getattr(self.learn.dls.train, 'batch_size', None))
+        self.count,self.weight,self.skipped_backward = 0,0,False
+        self.loss_divisors = []
+        self._check_batch_size(getattr(self.learn.dls.train, 'batch_size', None))
 
     def before_train(self): self._forget_batch()
-    def _forget_batch(self): self.weigh,self.seen,self.others = None,(None,None),None
+    def _forget_batch(self): self.weigh,self.weighed_batch,self.outside_params = None,(None,None),None
 
     def before_batch(self):
         if self.weigh is None: self.weigh = BatchWeight(self.learn)
         self._weigh_batch()
-        if self.learn.iter==0: self._check(self.bs)
+        if self.learn.iter==0: self._check_batch_size(self.bs)
         size = self.bs if self.counts_items else 1
         is_first = self.count==0   # the first batch of a step
         unit   = self.unit
-        if is_first: unit = self._mean_of_processes('before_pred', _at_least_one(self.share)/size*self.n_acc)
-        factor = 1. if self.weigh.sums else self.share/unit
-        self._assign(unit=unit, factor=factor, steps=self.count+size>=self.n_acc, counted=False)
+        if is_first:
+            own_unit = _clamp_to_one(self.batch_weight)/size*self.n_acc
+            unit = self._average_over_processes('before_pred', own_unit)
+        factor = 1. if self.weigh.sums else self.batch_weight/unit
+        self._assign(unit=unit, factor=factor, takes_step=self.count+size>=self.n_acc, counted=False)
 
     def _weigh_batch(self):
         "Store the size and weight of the current batch or micro-batch, unless they are stored already"
-        run,(xb,yb) = self.learn.current_run,self.seen
+        run,(xb,yb) = self.learn.current_run,self.weighed_batch
         if run.xb is xb and run.yb is yb: return
-        self._assign(seen=(run.xb,run.yb), bs=n_items(run), share=self.weigh.read(run, self._waits))
+        self._assign(weighed_batch=(run.xb,run.yb), bs=n_items(run), batch_weight=self.weigh.read(run, self._waits))
 
-    def _mean_of_processes(self, event, weight):
+    def _average_over_processes(self, event, weight):
         "Return the mean of `weight` over the processes that train together; all of them call this at `event`"
         mean = self.learn.current_run.mean_of_processes
         return weight if mean is None else mean(event, weight)
@@ -114,14 +116,14 @@ class GradientAccumulation(Callback):
         run = self.learn.current_run
         if self.weigh is None: return   # added during a batch: begins with the next batch
         if self.weigh.sums or run.loss_grad is None: return
-        is_compared = self.divided is not None and not run.in_part
-        if is_compared: self.divided.append(Divided(loss_divisor(run.loss_grad), float(self.share)))
+        is_compared = self.loss_divisors is not None and not run.in_part
+        if is_compared: self.loss_divisors.append(Divided(loss_divisor(run.loss_grad), float(self.batch_weight)))
         run.loss_grad = run.loss_grad*self.factor
 
-    def after_cancel_backward(self): self.skipped = True
+    def after_cancel_backward(self): self.skipped_backward = True
     def after_backward(self):
         if self.weigh is None: return
-        if self.skipped: self.skipped = False   # these samples have no gradient
+        if self.skipped_backward: self.skipped_backward = False   # these samples have no gradient
         else: self._count_batch()
         run = self.learn.current_run
         if run.in_part: return   # `before_step` decides, after all micro-batches
@@ -132,32 +134,33 @@ class GradientAccumulation(Callback):
         self._weigh_batch()   # the micro-batch, with `MicroBatch`
         if self.counts_items: size = self.bs
         else: size = 0 if self.counted else 1   # the micro-batches of a batch count as one
-        self._assign(count=self.count+size, weight=self.weight+self.share, counted=True)
+        self._assign(count=self.count+size, weight=self.weight+self.batch_weight, counted=True)
 
     def _is_complete(self):
         "Return whether the optimizer steps now, and store it for `is_update`"
-        steps = self.last or self.count>=self.n_acc
-        if steps is not self.steps: self._assign(steps=steps)   # micro-batches or a skipped backward pass changed it
-        return steps
+        takes_step = self.is_last_step or self.count>=self.n_acc
+        # micro-batches or a skipped backward pass may have changed it
+        if takes_step is not self.takes_step: self._assign(takes_step=takes_step)
+        return takes_step
 
     def before_step(self):
-        if self.weigh is None and not self.last: return
+        if self.weigh is None and not self.is_last_step: return
         if not self._is_complete(): raise CancelBatch   # after micro-batches
         weigh = self.weigh or BatchWeight(self.learn)   # a resumed run may begin with the last step of an epoch
         if not weigh.sums: self._rescale()
 
     def _rescale(self):
         "Rescale the gradients to the mean loss of all samples of the step"
-        if self.divided: warn_unlike_means(self.learn, self.divided, 'batch')
-        self.divided = None
-        scale = self.unit/_as_divisor(self._mean_of_processes('before_step', self.weight))
+        if self.loss_divisors: warn_unlike_means(self.learn, self.loss_divisors, 'batch')
+        self.loss_divisors = None
+        scale = self.unit/_as_divisor(self._average_over_processes('before_step', self.weight))
         is_one = not isinstance(scale, torch.Tensor) and scale==1   # comparing a tensor would wait for the device
         if is_one: return
         params = opt_params(self.learn.opt)
-        if self.others is None:
-            self.others = other_params(self.learn)
-            self.has_shards = any(map(is_sharded, params + self.others))
-        grads = [p.grad for p in params + self.others if p.grad is not None]
+        if self.outside_params is None:
+            self.outside_params = params_outside_opt(self.learn)
+            self.has_shards = any(map(is_sharded, params + self.outside_params))
+        grads = [p.grad for p in params + self.outside_params if p.grad is not None]
         if not grads: return   # a callback has set them to None
         groups = group_by_mesh(grads) if self.has_shards else [grads]   # PyTorch takes tensors of one kind together
         for group in groups: torch._foreach_mul_(group, scale)
@@ -167,10 +170,10 @@ class GradientAccumulation(Callback):
     def after_train(self):
         "Step with the remaining samples at the end of the training phase"
         if not self.count: return
-        self.last = True
+        self.is_last_step = True
         try: self.learn._do_step()
         except cancelled(CancelBatch): pass
-        finally: self.last = False
+        finally: self.is_last_step = False
 
     def cleanup(self):
         if self.count: self.learn.opt.zero_grad()
@@ -178,14 +181,14 @@ class GradientAccumulation(Callback):
         self._forget_batch()
     after_cancel_epoch = cleanup
 
-    def _check(self, bs):
+    def _check_batch_size(self, bs):
         "Raise ValueError if a batch of `bs` samples is larger than a step of `n_acc` samples"
         if bs is None or not self.counts_items: return
         if bs>self.n_acc: raise ValueError(
             f'GradientAccumulation(n_acc={self.n_acc}) counts samples, but one batch already has {bs}: '
             f"write n_acc={4*bs} for a step every 4 batches, or n_acc='4ba'")
 
-def _at_least_one(w): return w.clamp(min=1) if isinstance(w, torch.Tensor) else max(w, 1)
+def _clamp_to_one(w): return w.clamp(min=1) if isinstance(w, torch.Tensor) else max(w, 1)
 def _as_divisor(w):
     "Return weight `w` as a divisor: 1 instead of 0, which is the weight if no target counts"
     if isinstance(w, torch.Tensor): return w.where(w>0, 1)
@@ -195,7 +198,7 @@ def _as_divisor(w):
 @patch(as_prop=True)
 def is_update(self:Learner) -> bool:
     "Whether the optimizer steps in this training batch; False while `GradientAccumulation` accumulates batches"
-    return all(cb.steps for cb in self.cbs if isinstance(cb, GradientAccumulation))
+    return all(cb.takes_step for cb in self.cbs if isinstance(cb, GradientAccumulation))
 
 # %% ../../nbs/callbacks/20b_micro_batch.ipynb #250f9ebc
 from collections.abc import Callable
@@ -242,10 +245,10 @@ class MicroBatch(Callback):
     single,order = True,99
     modes,run_valid = ('fit','lr_find'),False
     conflicts = dict(passes='the micro-batches are gone before the step: make the batches smaller')
-    whole:Any = None   # inputs and targets of the whole batch; None: it is not split
+    whole_batch:Any = None   # inputs and targets of the whole batch; None: it is not split
     weigh:Any = None   # the `BatchWeight` of the phase; None before its first batch
-    within:Any = False # `current_run.in_part` of the batch before the split
-    divided:list|None = None   # divisor and weight of each loss in the first batch, to compare; None: compared
+    was_in_part:Any = False # `current_run.in_part` of the batch before the split
+    loss_divisors:list|None = None   # divisor and weight of each loss in the first batch, to compare; None: compared
     first_in = ('before_backward',)   # `after_joint_loss` may cancel the batch before other handlers are called
     def __init__(self,
         size:int|None=None,       # number of samples in a micro-batch; pass this or `n`
@@ -260,7 +263,7 @@ class MicroBatch(Callback):
         self.n = check_whole('n', n, none=size is not None)
         self.split = split
 
-    def before_fit(self): self.divided = []
+    def before_fit(self): self.loss_divisors = []
     def before_train(self): self.weigh = None
 
     def wrap(self, what:str, do:Callable) -> Callable:
@@ -271,32 +274,33 @@ class MicroBatch(Callback):
         is_active = learn is not None and self.run   # it may be removed during the phase
         if not is_active or not learn.training: return do()
         if self.weigh is None: self.weigh = BatchWeight(learn)
-        within = learn.current_run.in_part   # the batch itself may be a shard of a larger batch
-        # `preds`, `losses`: of each micro-batch; `judged`: has `after_joint_loss` been fired?
-        self._assign(whole=(learn.xb,learn.yb), weight=self.weigh(learn), within=within,
-                     preds=[], losses=[], judged=False)
-        learn.current_run.in_part = within or True
+        was_in_part = learn.current_run.in_part   # the batch itself may be a shard of a larger batch
+        # `preds`, `losses`: of each micro-batch; `has_fired_joint_loss`: has `after_joint_loss` been fired?
+        self._assign(whole_batch=(learn.xb,learn.yb), weight=self.weigh(learn), was_in_part=was_in_part,
+                     preds=[], losses=[], has_fired_joint_loss=False)
+        learn.current_run.in_part = was_in_part or True
         try: self._run_each(do)
         except BaseException:
             self._discard()
             raise
         finally:
-            learn.current_run.xb,learn.current_run.yb = self.whole
-            learn.current_run.in_part = within
-            self._assign(whole=None)
+            learn.current_run.xb,learn.current_run.yb = self.whole_batch
+            learn.current_run.in_part = was_in_part
+            self._assign(whole_batch=None)
         if not self.losses: return
-        if self.divided: warn_unlike_means(learn, self.divided, 'micro-batch')
-        self.divided = None
+        if self.loss_divisors: warn_unlike_means(learn, self.loss_divisors, 'micro-batch')
+        self.loss_divisors = None
         learn.current_run.pred = to_concat(self.preds)
-        if not self.judged: learn.current_run.loss = sum(self.losses)   # else set already, and perhaps changed
+        # after `after_joint_loss` the loss is set already, and perhaps changed
+        if not self.has_fired_joint_loss: learn.current_run.loss = sum(self.losses)
         self._assign(preds=[], losses=[])
-        takes_step = not (within or learn.current_run.is_cancelled)
+        takes_step = not (was_in_part or learn.current_run.is_cancelled)
         if takes_step: learn._do_step()
 
     def _run_each(self, do):
         learn,bs = self.learn,n_items(self.learn)
         size = self.size or ceil(bs/self.n)
-        parts = self.split(self.whole, size) if self.split else split_items(self.whole, size, bs)
+        parts = self.split(self.whole_batch, size) if self.split else split_items(self.whole_batch, size, bs)
         self.n_parts = len(parts)
         for self.part,(learn.xb,learn.yb) in enumerate(parts):
             start = self.part*size
@@ -311,8 +315,8 @@ class MicroBatch(Callback):
 
     def after_loss(self):
         learn = self.learn
-        if learn.loss_grad is None or self.whole is None: return
-        share = 1. if self.weigh.sums else self._share()   # share of the micro-batch in the batch's loss
+        if learn.loss_grad is None or self.whole_batch is None: return
+        share = 1. if self.weigh.sums else self._compute_share()   # share of the micro-batch in the batch's loss
         loss = learn.loss*share
         if isinstance(share, torch.Tensor):
             loss  = torch.where(share>0, loss, share)   # if no target of the micro-batch counts: 0 times NaN
@@ -321,22 +325,23 @@ class MicroBatch(Callback):
         self.losses.append(loss)
         self.preds.append(to_detach(learn.pred, cpu=False, gather=False))
 
-    def _share(self):
+    def _compute_share(self):
         learn,weight = self.learn,self.weigh(self.learn)
-        if self.divided is not None: self.divided.append(Divided(loss_divisor(learn.loss_grad), float(weight)))
+        if self.loss_divisors is not None:
+            self.loss_divisors.append(Divided(loss_divisor(learn.loss_grad), float(weight)))
         return weight/self.weight
 
     def before_backward(self):
         "Before the last backward pass, fire `after_joint_loss` with the batch's loss: a callback may cancel the batch"
-        if self.whole is None or self.within: return
+        if self.whole_batch is None or self.was_in_part: return
         is_last = self.part==self.n_parts-1
         if not is_last: return
         self.learn.current_run.loss = sum(self.losses)
-        self._assign(judged=True)
+        self._assign(has_fired_joint_loss=True)
         self.learn('after_joint_loss')
 
     def after_backward(self):
-        if self.whole is not None: self.learn('after_micro_batch')
+        if self.whole_batch is not None: self.learn('after_micro_batch')
 
 # %% ../../nbs/callbacks/20c_out_of_memory.ipynb #7c15cce2
 import re

@@ -37,7 +37,7 @@ def _has_mean(p):
     return p.is_floating_point() or p.is_complex()
 
 # %% ../../nbs/callbacks/30a_weight_average.ipynb #39c50816
-def _average_dtype(t): return torch.float32 if t.dtype in (torch.float16, torch.bfloat16) else t.dtype
+def _get_average_dtype(t): return torch.float32 if t.dtype in (torch.float16, torch.bfloat16) else t.dtype
 
 class WeightAverages:
     "Keeps running averages of tensors, by name"
@@ -54,7 +54,7 @@ class WeightAverages:
         "Average the tensors in `weights` from now on; the average of a new tensor starts as a copy of it"
         self.weights = dict(weights)
         self.slots  = {name:slot for name,slot in slots.items() if name in weights}
-        self.values = {name:self._average_of(name, w) for name,w in weights.items()}
+        self.values = {name:self._get_average(name, w) for name,w in weights.items()}
         groups = {}
         for name,w in weights.items():
             ws,averages = groups.setdefault((w.device, w.dtype), ([], []))
@@ -62,9 +62,9 @@ class WeightAverages:
             averages.append(local_shard(self.values[name]))
         self.groups = [*groups.values()]
 
-    def _average_of(self, name, w):
-        if name in self.values: return lay_out(self.values[name], w).to(w.device, _average_dtype(w))
-        return w.detach().to(_average_dtype(w), copy=True)
+    def _get_average(self, name, w):
+        if name in self.values: return lay_out(self.values[name], w).to(w.device, _get_average_dtype(w))
+        return w.detach().to(_get_average_dtype(w), copy=True)
 
     def _rebind(self):
         "Bind the tensors that modules have assigned in place of bound ones, if any"
@@ -136,11 +136,11 @@ class EMACallback(Callback):
     n_step = 0          # optimizer steps in this fit
     n_avg  = 0          # updates of the average
     depth  = 0          # how many nested validations and saves use the average
-    saving = False      # is a model being saved with the average?
+    is_saving = False   # is a model being saved with the average?
     trained_weights:Any = None   # the trained weights, while the model has the averaged weights
-    fitting   = False   # is this run a fit, not a separate validation or prediction?
-    cancelled = False   # was this step cancelled?
-    lazy      = False   # does the model have lazy layers without weights yet?
+    is_fit    = False   # is this run a fit, not a separate validation or prediction?
+    is_step_cancelled = False   # was this step cancelled?
+    has_lazy_params   = False   # does the model have lazy layers without weights yet?
     acts = 'alike'      # the weights are the same in all processes
     conflicts = dict(local_steps='it averages after each step, when each process has weights of its own: remove it')
     compiled = 'after_step'
@@ -164,11 +164,11 @@ class EMACallback(Callback):
         self.avg_fn = avg_fn or ema_avg_fn(self.decay, warmup)
 
     def before_fit(self):
-        is_ambiguous = self.use and any(cb.use for cb in self._others())
+        is_ambiguous = self.use and any(cb.use for cb in self._find_other_averages())
         if is_ambiguous: raise ValueError(
             'two averages would replace the weights in validation: write `EMACallback(…, use=False)` for all but one')
         if self.learn.mode!='fit': return
-        self.avgs,self.fitting = WeightAverages(),True
+        self.avgs,self.is_fit = WeightAverages(),True
         self.n_avg = self.n_step = 0
 
     def before_train(self):
@@ -179,15 +179,16 @@ class EMACallback(Callback):
 
     def _bind(self):
         self.avgs.bind(averageable(self.learn, self.buffers, self.avgs.values), statistic_slots(self.learn))
-        self.lazy = any(map(is_lazy, named_params(self.learn).values()))   # these get their weights in the first batch
+        # lazy layers get their weights in the first batch
+        self.has_lazy_params = any(map(is_lazy, named_params(self.learn).values()))
 
-    def after_cancel_step(self): self.cancelled = True
+    def after_cancel_step(self): self.is_step_cancelled = True
     def after_step(self):
-        if self.cancelled:
-            self.cancelled = False
+        if self.is_step_cancelled:
+            self.is_step_cancelled = False
             return
         self.n_step += 1
-        if self.lazy: self._bind()
+        if self.has_lazy_params: self._bind()
         if isinstance(self.start, float): started = self.learn.pct_train>=self.start
         else: started = self.n_step>self.start
         if started and self.n_step%self.every==0:
@@ -195,7 +196,7 @@ class EMACallback(Callback):
             self.n_avg += 1
 
     def after_fit(self):
-        is_wanted = self.fitting and self.use and self.at_end
+        is_wanted = self.is_fit and self.use and self.at_end
         if is_wanted and self.n_avg: self.avgs.swap_in()
 
     def after_load_model(self): self.n_avg,self.trained_weights = 0,None   # the average belonged to the old weights
@@ -231,7 +232,7 @@ class EMACallback(Callback):
         if not self.n_avg: raise RuntimeError(
             'there are no averaged weights: none were computed since the fit began, or since a model was '
             'loaded. Train first.')
-        others = [cb for cb in self._others() if cb.run]
+        others = [cb for cb in self._find_other_averages() if cb.run]
         trained = self.avgs.swap_in()
         for cb in others: cb.run = False   # else a validation or a save would use their averages
         try: yield self.learn
@@ -239,12 +240,12 @@ class EMACallback(Callback):
             for cb in others: cb.run = True
             self.avgs.copy_to_model(trained)
 
-    def _others(self):
+    def _find_other_averages(self):
         averages = [cb for cb in self.learn.cbs if isinstance(cb, EMACallback)]
         return [cb for cb in averages if cb is not self]
 
     def before_validate(self):
-        has_ended = not self.fitting and self.at_end   # the fit has left the average in the model
+        has_ended = not self.is_fit and self.at_end   # the fit has left the average in the model
         if self.use and not has_ended: self.swap_in()
 
     def after_validate(self):
@@ -258,15 +259,15 @@ class EMACallback(Callback):
     before_pred = before_backward = before_step = before_batch
 
     def before_save_model(self):
-        is_in_fit = self.fitting and self.use
-        self.saving = is_in_fit or self.depth>0
-        if self.saving: self.swap_in()
+        is_in_fit = self.is_fit and self.use
+        self.is_saving = is_in_fit or self.depth>0
+        if self.is_saving: self.swap_in()
 
     def after_save_model(self):
-        if not self.saving: return
-        self.saving = False
+        if not self.is_saving: return
+        self.is_saving = False
         self.after_validate()   # during a validation the average stays in the model
 
     def cleanup(self):
         self.swap_out()
-        self.fitting,self.cancelled = False,False
+        self.is_fit,self.is_step_cancelled = False,False

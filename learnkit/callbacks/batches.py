@@ -23,18 +23,18 @@ from ..loop.words import own_attr
 
 # %% ../../nbs/callbacks/05a_item_indices.ipynb #59782817
 class RecordingSampler:
-    "Yields the indices of `sampler`, and appends them to the queue `yielded`, which is new in each epoch"
+    "Yields the indices of `sampler`, and appends them to `queue`, a deque that is new in each epoch"
     def __init__(self,
         sampler:Any # a sampler, or a batch sampler
-    ): self.sampler,self.yielded = sampler,deque()
+    ): self.sampler,self.queue = sampler,deque()
 
     def __len__(self) -> int: return len(self.sampler)
     def __iter__(self) -> Iterator:
-        self.yielded = deque()
-        return self._record(self.yielded)
-    def _record(self, yielded):
+        self.queue = deque()
+        return self._record(self.queue)
+    def _record(self, queue):
         for index in self.sampler:
-            yielded.append(index)
+            queue.append(index)
             yield index
 
 class IndexedIterator:
@@ -73,11 +73,11 @@ class RecordingLoader(GetAttr):
     ):
         self.dl = dl
         if dl.batch_sampler is None:
-            self.recording = RecordingSampler(dl.sampler)
-            self.copy = copy_loader(dl, sampler=self.recording, batch_size=None)
+            self.recording_sampler = RecordingSampler(dl.sampler)
+            self.copy = copy_loader(dl, sampler=self.recording_sampler, batch_size=None)
         else:
-            self.recording = RecordingSampler(dl.batch_sampler)
-            self.copy = copy_loader(dl, batch_sampler=self.recording)
+            self.recording_sampler = RecordingSampler(dl.batch_sampler)
+            self.copy = copy_loader(dl, batch_sampler=self.recording_sampler)
 
     def __iter__(self) -> Iterator:
         self.copy.generator = self.generator   # it may have been replaced since the copy was made
@@ -86,7 +86,7 @@ class RecordingLoader(GetAttr):
     @property
     def batch_indices(self) -> deque:
         "The indices of the batches that were requested in this phase and have not arrived yet"
-        return self.recording.yielded
+        return self.recording_sampler.queue
 
     def __len__(self) -> int: return len(self.dl)
 
@@ -184,18 +184,18 @@ from ..loop.events import CancelFit
 from ..loop.loop import loader_len
 
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #fa31aaf8
-_used_up = ('the training data is exhausted: it can be iterated only once, so the fit ends '
-            '(a list, a `DataLoader` or a function that returns a generator begins again)')
+_exhausted_text = ('the training data is exhausted: it can be iterated only once, so the fit ends '
+                   '(a list, a `DataLoader` or a function that returns a generator begins again)')
 
 class OngoingLoader(GetAttr):
     "Chains all passes over `dl` into one stream: each iteration continues where the previous one ended"
     _default = 'dl'
-    live    = None         # the iterator of the current pass; None: the next pass has not begun
+    iterator = None        # the iterator of the current pass; None: the next pass has not begun
     n_pass  = 0            # the number of this pass
     start   = 0            # how many batches of this pass are done
-    fresh   = False        # has the epoch had no batch yet?
-    failed  = None         # the generator that was ended by an error; None: no error
-    used_up = False        # can the data not be read again?
+    is_epoch_start = False # has the epoch had no batch yet?
+    failed_generator = None   # the generator that was ended by an error; None: no error
+    is_used_up = False     # can the data not be read again?
     set_epoch = noop       # epochs don't matter: `_begin_pass` sets the number of the pass
     batch_indices = None   # no queue of all batches: `indices` are those of the last batch
     def __init__(self,
@@ -209,46 +209,46 @@ class OngoingLoader(GetAttr):
     def __len__(self) -> int: return self.n
 
     def __iter__(self) -> Iterator:
-        self.fresh = True
+        self.is_epoch_start = True
         return self
     def __next__(self) -> Any:
         while True:
-            if self.live is None: self._begin_pass()
-            try: b = next(self.live)
+            if self.iterator is None: self._begin_pass()
+            try: b = next(self.iterator)
             except StopIteration:
                 self._end_pass()   # the next pass follows, unless this one had no batch
                 continue
             except Exception as e:
-                self.failed = ended_generator(e)
+                self.failed_generator = ended_generator(e)
                 raise
             self.start += 1
-            self.fresh,self.failed = False,None
+            self.is_epoch_start,self.failed_generator = False,None
             return b
 
     def _begin_pass(self):
         set_epoch(self.dl, self.n_pass)
-        with inform_workers(self.passes, self.n_pass): self.live = iter(self.passes)
+        with inform_workers(self.passes, self.n_pass): self.iterator = iter(self.passes)
         indices = self.passes.batch_indices
         has_workers = getattr(self.dl, 'num_workers', 0)>0
         in_order = not has_workers or getattr(self.dl, 'in_order', True)
-        if in_order and indices is not None: self.live = IndexedIterator(self.live, indices)
+        if in_order and indices is not None: self.iterator = IndexedIterator(self.iterator, indices)
 
     def _end_pass(self):
         "Prepare the next pass; raise StopIteration if this one had no batch, CancelFit if no further epoch can begin"
-        if self.failed: raise data_ended_error(self.failed, self.start)
+        if self.failed_generator: raise data_ended_error(self.failed_generator, self.start)
         if self.start:
             self.n_pass += 1
-            self.live,self.start = None,0
+            self.iterator,self.start = None,0
             return
-        self.used_up = self.n_pass>0
-        if self.used_up: warn(_used_up)
-        if self.used_up and self.fresh: raise CancelFit(_used_up)
+        self.is_used_up = self.n_pass>0
+        if self.is_used_up: warn(_exhausted_text)
+        if self.is_used_up and self.is_epoch_start: raise CancelFit(_exhausted_text)
         raise StopIteration
 
     @property
     def indices(self) -> Any:
         "The dataset indices of the last batch, or None if they are unknown"
-        return getattr(self.live, 'indices', None)
+        return getattr(self.iterator, 'indices', None)
 
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #ae860f54
 @check_args
@@ -279,7 +279,7 @@ class StepsPerEpoch(Callback):
         batches.stop_at(self.n)
 
     def after_exhaust(self):
-        if self.data.used_up: self.learn.stop(_used_up)
+        if self.data.is_used_up: self.learn.stop(_exhausted_text)
 
     def state_dict(self) -> dict:
         "Return the current pass over the data and how many of its batches are done, or an empty dict if there is none"
@@ -294,7 +294,7 @@ class StepsPerEpoch(Callback):
         if not is_state or min(n_pass, start)<0: raise ValueError(
             f'the state of StepsPerEpoch must have two integers from 0 on, `n_pass` and `start`, not {state!r:.60}')
         data = self.data
-        if data is None or data.live is not None: return   # too early, or too late
+        if data is None or data.iterator is not None: return   # too early, or too late
         data.n_pass,data.start = n_pass,start
         if start and data.passes.place is None: data.passes.begin_after(start)
 
@@ -330,15 +330,15 @@ class BatchFetcher:
         it:Iterator, # yields batches
         pin:bool     # pin the batches' memory, so that copies to an accelerator are faster
     ):
-        self.it,self.pin,self.ended = it,pin,False
-        self.grad = torch.is_grad_enabled()   # each thread has its own mode
+        self.it,self.pin,self.has_ended = it,pin,False
+        self.grad_enabled = torch.is_grad_enabled()   # each thread has its own mode
 
     def __call__(self) -> Any:
         "Return a batch, or `exhausted` at the end"
-        if self.ended: return exhausted
-        with torch.set_grad_enabled(self.grad):
+        if self.has_ended: return exhausted
+        with torch.set_grad_enabled(self.grad_enabled):
             b = next(self.it, exhausted)
-            self.ended = b is exhausted
+            self.has_ended = b is exhausted
             if self.pin and is_plain_batch(b): return apply(pin_leaf, b)
             return b
 
@@ -376,7 +376,7 @@ class PrefetchIterator:
         return getattr(self.fetch.it, k)
 
 # %% ../../nbs/callbacks/05c_prefetch.ipynb #afe63d6a
-def made_by_workers(
+def is_loaded_by_workers(
     dl:Any # a loader
 ) -> bool:
     "Return whether workers load the batches of `dl`, and this process draws random numbers only when an epoch begins"
@@ -416,7 +416,7 @@ class Prefetch(Callback):
     def _prefetch(self, it):
         "Wrap `it` in an iterator that fetches ahead if possible; warn in the first training phase if not"
         learn = self.learn
-        n = self._n_ahead(learn.dl, it)
+        n = self._choose_n_ahead(learn.dl, it)
         is_useless = n==0 and not isinstance(learn.dl, OngoingLoader)
         is_first_phase = learn.training and learn.epoch==learn.current_run.start_epoch
         if is_useless and is_first_phase: warn(
@@ -427,7 +427,7 @@ class Prefetch(Callback):
         pins = transfer is not None and transfer.stream is not None
         return PrefetchIterator(it, n, pin=pins and n>0)
 
-    def _n_ahead(self, dl, it):
+    def _choose_n_ahead(self, dl, it):
         if isinstance(dl, OngoingLoader):
             if self.thread: raise ValueError(
                 'Prefetch(thread=True) cannot be used with `StepsPerEpoch`: at the end of an epoch, the batches '
@@ -439,4 +439,4 @@ class Prefetch(Callback):
             'Prefetch(thread=True) cannot be used with `CheckpointCallback` and data that is loaded in this process: '
             'it would use up random numbers of batches that are not trained yet. Let a worker load it '
             '(`DataLoader(num_workers=1)`), and write `Prefetch()`')
-        return self.n if self.thread or made_by_workers(dl) else 0
+        return self.n if self.thread or is_loaded_by_workers(dl) else 0

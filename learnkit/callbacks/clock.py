@@ -130,8 +130,8 @@ class Clock(StopwatchCallback):
         self.stopwatch.stop()
         if self.learn.mode=='fit': self.loaded = False
 
-    def _add_tokens(self, batch, before):
-        try: return before + count_tokens(batch, self.learn.dls)
+    def _add_tokens(self, batch, count):
+        try: return count + count_tokens(batch, self.learn.dls)
         except ValueError: return None   # not a text
 
     @property

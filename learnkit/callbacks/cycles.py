@@ -44,18 +44,18 @@ class ValidateEvery(EveryCallback):
         return self._is_start() or self.every.nears(self.learn)
     def _is_start(self): return self.at_start and self.learn.train_iter==0
 
-    done = 0       # how many batches the training phase of this epoch had, once it is over
-    over = False   # is the epoch over?
+    n_train_batches = 0     # how many batches the training phase of this epoch had, once it is over
+    is_epoch_over = False   # is the epoch over?
     def before_epoch(self):
-        self.done,self.over = 0,False
+        self.n_train_batches,self.is_epoch_over = 0,False
         if self._is_start(): self.act()
-    def after_train(self): self.done = 0 if self.learn.iter is None else self.learn.iter+1
+    def after_train(self): self.n_train_batches = 0 if self.learn.iter is None else self.learn.iter+1
     def before_validate(self):
         if not self._limits_epochs(): return
         is_due = self.every(self.learn, epoch=True)
         if not is_due: raise CancelValid(f'no validation is due: it runs every {self.every}')
     def after_epoch(self):
-        self.over = True
+        self.is_epoch_over = True
         if not self._limits_epochs(): super().after_epoch()
     def _limits_epochs(self):
         "Return whether this skips the usual validations of epochs that are not due, instead of adding validations"
@@ -70,19 +70,20 @@ class ValidateEvery(EveryCallback):
         row = dict(epoch=learn.epoch, train_iter=learn.train_iter)
         if rec is not None: row['train_loss'] = rec.train_loss   # the same in all processes
         columns = getattr(rec, 'metric_names', [])
-        table_names,row_names = self._column_names(columns)
+        table_names,row_names = self._get_column_names(columns)
         seconds = format_time(perf_counter()-start)
         self.history.append({**row, **dict(zip(row_names, values)), 'time':seconds})
-        learn('after_row', row=dict(self.history[-1]), epoch=self.over)
-        cells = {**row, 'epoch':f'{learn.epoch}:{self._n_done()}', **dict(zip(table_names, values)), 'time':seconds}
+        learn('after_row', row=dict(self.history[-1]), epoch=self.is_epoch_over)
+        position = f'{learn.epoch}:{self._count_done_batches()}'
+        cells = {**row, 'epoch':position, **dict(zip(table_names, values)), 'time':seconds}
         write_out(learn.logger, [*map(cells.get, columns or cells)])
 
-    def _n_done(self):
+    def _count_done_batches(self):
         "Return how many batches of the epoch are done"
-        is_in_train = not self.over and self.learn.iter is not None
-        return self.learn.iter+1 if is_in_train else self.done
+        is_in_train = not self.is_epoch_over and self.learn.iter is not None
+        return self.learn.iter+1 if is_in_train else self.n_train_batches
 
-    def _column_names(self, columns):
+    def _get_column_names(self, columns):
         "Return the names of the values in the table, and those in the row"
         names = [m.name for m in self.learn.metrics]
         table_names = ['valid_loss']

@@ -66,17 +66,17 @@ def _maps_names(f):
 def rename_keys(
     d:Any,           # a mapping, such as a batch or the output of a model
     names:Mapping,   # old key -> new key
-    what:str='batch' # what messages call `d`
+    name:str='batch' # what messages call `d`
 ) -> dict:
     "Return `d` with new keys; raise KeyError for a missing key, ValueError for a duplicate, TypeError if not a mapping"
     if not isinstance(d, Mapping): raise TypeError(
-        f'keys can be renamed in a dictionary only, but the {what} is a {type(d).__name__}: pass a function instead')
+        f'keys can be renamed in a dictionary only, but the {name} is a {type(d).__name__}: pass a function instead')
     for k in names:
-        if k not in d: raise KeyError(f'the {what} has no {k!r}: {nearest(k, d)}')
+        if k not in d: raise KeyError(f'the {name} has no {k!r}: {nearest(k, d)}')
     other_keys = [k for k in d if k not in names]
     for k in other_keys:
         if k in names.values(): raise ValueError(
-            f'the {what} already has a key {k!r}, so no other key can be renamed to it')
+            f'the {name} already has a key {k!r}, so no other key can be renamed to it')
     return {names.get(k, k):v for k,v in d.items()}
 
 # %% ../../nbs/callbacks/00b_mapping.ipynb #ae5f6f84
@@ -107,7 +107,7 @@ class MapOutputs(Callback):
         valid:bool=True     # apply it in validation and prediction
     ):
         check_mapping(f)
-        self.f = f if callable(f) else partial(rename_keys, names=f, what='output')
+        self.f = f if callable(f) else partial(rename_keys, names=f, name='output')
         self.run_train,self.run_valid = train,valid
 
     def after_pred(self):

@@ -27,8 +27,8 @@ class GradientClip(Callback):
     order,modes,run_valid = 11,('fit','lr_find'),False
     norm = None       # norm of the last step's gradients before clipping; a dict if `max_norm` is a dict
     max_norm:Any      # a number, or a dict: name of an optimizer -> number
-    by_name = False   # is there a norm for each of several optimizers?
-    mixed = False     # are parameters sharded in different ways, or some not at all, e.g. a loss function's?
+    has_named_norms = False   # is there a norm for each of several optimizers?
+    has_mixed_sharding = False   # are parameters sharded in different ways, or some not at all, e.g. a loss function's?
     acts = 'alike'    # the gradients are the same in all processes
     compiled = 'clip'
     def __init__(self,
@@ -46,24 +46,24 @@ class GradientClip(Callback):
 
     def before_train(self):
         opt = self.learn.opt
-        self.mixed = len(group_by_mesh(opt_params(opt)))>1
-        self.by_name = isinstance(self.max_norm, Mapping)
-        if self.by_name: self._check_names(getattr(opt, 'named_optimizers', {}))
+        self.has_mixed_sharding = len(group_by_mesh(opt_params(opt)))>1
+        self.has_named_norms = isinstance(self.max_norm, Mapping)
+        if self.has_named_norms: self._check_names(getattr(opt, 'named_optimizers', {}))
 
     def _check_names(self, optimizers):
         for name in self.max_norm:
             if name in optimizers: continue
             hint = nearest(name, optimizers) if optimizers else 'there is only one, so write `GradientClip(1.)`'
             raise ValueError(f"GradientClip: there is no optimizer '{name}': {hint}")
-        if self.mixed: raise ValueError(
+        if self.has_mixed_sharding: raise ValueError(
             'GradientClip: with sharded parameters pass one norm for all optimizers, as in `GradientClip(1.)`')
 
     def before_step(self):
         params = opt_params(self.learn.opt)
         try:
-            if self.mixed: self._clip_mixed([p for p in params if p.grad is not None])
+            if self.has_mixed_sharding: self._clip_mixed([p for p in params if p.grad is not None])
             elif self.value is not None: nn.utils.clip_grad_value_(params, self.value)
-            elif self.by_name: self.norm = self._clip_each()
+            elif self.has_named_norms: self.norm = self._clip_each()
             else: self.norm = whole(nn.utils.clip_grad_norm_(params, self.max_norm, self.norm_type))
         except NotImplementedError as e:   # PyTorch's message is about kernels
             grads = [p.grad for p in params if p.grad is not None]
@@ -163,7 +163,7 @@ class BnFreeze(Callback):
     def before_train(self): set_bn_eval(self.learn.model)
 
 # %% ../../nbs/callbacks/25b_bn_freeze.ipynb #524719bf
-def _n_groups(opt): return getattr(opt, 'n_groups', len(opt.hypers))   # fastai's optimizers have no `n_groups`
+def _count_groups(opt): return getattr(opt, 'n_groups', len(opt.hypers))   # fastai's optimizers have no `n_groups`
 
 @check_args
 class GradualUnfreezing(Callback):
@@ -178,7 +178,7 @@ class GradualUnfreezing(Callback):
         self.at = dict(sorted(at.items()))
 
     def before_fit(self):
-        n = _n_groups(self.learn.opt)
+        n = _count_groups(self.learn.opt)
         if n==1: raise ValueError('there is one parameter group, so there is nothing to unfreeze. Pass a `splitter` to '
                                   'the Learner, such as `body_and_head`, `by_depth` or `by_names(...)`.')
         if num_distrib()>1: raise ValueError(
@@ -192,14 +192,14 @@ class GradualUnfreezing(Callback):
         learn = self.learn
         due = [group for epoch,group in self.at.items() if epoch<=learn.epoch]
         if not due: return
-        first = due[-1]%_n_groups(learn.opt)
+        first = due[-1]%_count_groups(learn.opt)
         if first!=learn.opt.frozen_idx: learn.opt.freeze_to(first)
 
-def _is_plan(at):
-    "Return whether `at` is a mapping from epochs to indices of parameter groups"
-    if not isinstance(at, Mapping) or not at: return False
-    are_numbers = all(isinstance(o, int) for o in (*at.keys(), *at.values()))
-    return are_numbers and min(at)>=0
+def _is_plan(plan):
+    "Return whether `plan` is a mapping from epochs to indices of parameter groups"
+    if not isinstance(plan, Mapping) or not plan: return False
+    are_numbers = all(isinstance(o, int) for o in (*plan.keys(), *plan.values()))
+    return are_numbers and min(plan)>=0
 
 # %% ../../nbs/callbacks/25c_rnn.ipynb #b3611c02
 from fastcore.basics import noop, store_attr
@@ -230,10 +230,10 @@ class RNNCallback(Callback):
         if not is_triple: raise ValueError(
             'RNNCallback needs a model that returns (output, activations before dropout, activations after dropout), '
             f'but it returned {shapes(learn.pred)}')
-        learn.pred,self.raw_out,self.out = map(_of_last_layer, learn.pred)
+        learn.pred,self.raw_out,self.out = map(_get_last_layer, learn.pred)
     def cleanup(self): self.raw_out = self.out = None
 
-def _of_last_layer(o): return o[-1] if is_listy(o) else o
+def _get_last_layer(o): return o[-1] if is_listy(o) else o
 
 # %% ../../nbs/callbacks/25c_rnn.ipynb #997b4d90
 @check_args

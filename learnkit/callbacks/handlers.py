@@ -143,7 +143,7 @@ class OnCallback(Callback):
         filter:Filter,    # which calls go through
         pause:bool=False  # pause the fit if `f` returns true
     ):
-        self.f,self.at,self.filter = f,event.check(name),filter
+        self.f,self.event_name,self.filter = f,event.check(name),filter
         if pause: self.pauses,self.modes = (name,),('fit',)
         if hasattr(Recorder, name): self.order = Recorder.order+1   # so that `f` can use the recorded values
         setattr(self, name, self._call)
@@ -152,7 +152,7 @@ class OnCallback(Callback):
     @property
     def name(self) -> str:
         "The name of the callback, made from that of the event: `learn.on_after_batch`"
-        return f'on_{self.at}'
+        return f'on_{self.event_name}'
 
     def _call(self, **kwargs):
         if not self.filter.passes(self.learn): return
@@ -161,7 +161,7 @@ class OnCallback(Callback):
         return result
     def _measure(self, k, **kwargs):
         self.filter.measure(self.learn, k)
-        if k==self.at: return self._call(**kwargs)
+        if k==self.event_name: return self._call(**kwargs)
     def __repr__(self): return f'on({getattr(self.f, "__name__", self.f)})'
     __str__ = __repr__
 
@@ -221,7 +221,7 @@ class hybrid_method:
 # %% ../../nbs/callbacks/70b_handlers.ipynb #c23a1305
 @hybrid_method
 def on(
-    to:Any,                  # the Learner, or its class
+    owner:Any,               # the Learner, or its class
     name:str,                # the event, such as 'after_batch' or `event.after_batch`
     every:Any=None,          # a number of calls, or an interval of training such as '500ba'
     once:int|None=None,      # only call number `once`, counted from 1; True: the first
@@ -234,7 +234,7 @@ def on(
     event.check(name)
     conditions = dict(every=every, once=once, when=when)
     filter   = Filter(**conditions)
-    on_class = isclass(to)
+    on_class = isclass(owner)
     if marker is not None and not on_class: raise TypeError(
         '`marker` is only for `Learner.on`: omit it in `learn.on`, which adds to this Learner')
     if pause_if is not None and on_class: raise TypeError('`pause_if` is for an existing Learner: write `learn.on`')
@@ -242,24 +242,24 @@ def on(
         if not callable(f) or has_no_parameters(f): raise TypeError(
             f'`on` decorates a function of the Learner, such as `def f(learn): ...`, not {f!r}')
         if on_class: PendingHandler(f, name, conditions, marker).add()
-        else: to.add_cb(OnCallback(f, name, filter, pause_if is not None))
+        else: owner.add_cb(OnCallback(f, name, filter, pause_if is not None))
         return f
     return decorate if pause_if is None else decorate(pause_if)
 
 @hybrid_method
 def off(
-    to:Any,                # the Learner, or its class
+    owner:Any,             # the Learner, or its class
     f:Callable|None=None   # a function that `on` decorated; None: all of them
 ) -> Any:
     "Remove `f`, or all functions added by `on`, and return the Learner. Raise ValueError if `f` was not added."
-    if isclass(to): handlers = [*_pending]
-    else: handlers = [cb for cb in to.cbs if isinstance(cb, OnCallback)]
+    if isclass(owner): handlers = [*_pending]
+    else: handlers = [cb for cb in owner.cbs if isinstance(cb, OnCallback)]
     if f is not None:
         handlers = [o for o in handlers if o.f is f]
         if not handlers: raise ValueError(f'{getattr(f, "__name__", f)} was not added here by `on`')
     for o in handlers:
-        if isclass(to): o.remove()
-        else: to.remove_cb(o)
-    return to
+        if isclass(owner): o.remove()
+        else: owner.remove_cb(o)
+    return owner
 
 Learner.on,Learner.off = on,off

@@ -49,7 +49,7 @@ class Every:
         self.spec = every.spec if isinstance(every, Every) else every
         self.value,self.unit = parse_every(self.spec)
         self.same_batch = same_batch
-        self.fresh = False   # has a fit begun, without any batch counted yet?
+        self.has_just_begun = False   # has a fit begun, without any batch counted yet?
         self.reset()
 
     def __bool__(self): return self.unit is not None
@@ -63,27 +63,27 @@ class Every:
     def reset(self) -> None:
         "Start to count from zero, and restart the clock"
         self.count    = 0             # batches, samples or tokens; for seconds, those of earlier runs
-        self.at_start = 0             # the optimizer steps when the fit began
+        self.steps_at_start = 0       # the optimizer steps when the fit began
         self.times    = None          # how many times it has been due; None: unknown
         self.since    = monotonic()   # the time when the clock was started
         self.loaded   = False         # does the next fit continue this count?
         # with several processes: the most that any has done, batches since then, and batches until they synchronize
-        self.most,self.n,self.ask_at = None,0,1
+        self.max_amount,self.n_since_sync,self.sync_at = None,0,1
 
     def start(self,
         learn:Any # the Learner, in `before_fit`
     ) -> None:
         "Begin a fit: count from zero, or from the state that was loaded"
         if not self.loaded: self.reset()
-        self.since,self.fresh = monotonic(),True
-        if self.unit=='st': self.at_start = learn.train_steps
+        self.since,self.has_just_begun = monotonic(),True
+        if self.unit=='st': self.steps_at_start = learn.train_steps
 
     def __call__(self,
         learn:Any,       # the Learner, in a fit
         epoch:bool=False # True at the end of an epoch, False at the end of a training batch
     ) -> bool:
         "Count this batch or epoch, and return whether the interval has passed with it"
-        self.loaded = self.fresh = False
+        self.loaded = self.has_just_begun = False
         if epoch: can_be_due = self.unit in ('ep','st')
         else:     can_be_due = self.unit not in ('ep',None)
         if not can_be_due: return False
@@ -121,7 +121,7 @@ class Every:
     def _get_amount_before(self, learn):
         "Return how much was done when this run began, in the unit of the interval"
         if self.unit=='ep': return learn.epoch
-        if self.unit=='st': return self.at_start
+        if self.unit=='st': return self.steps_at_start
         if self.unit!='dur': return 0
         amount = own_attr(learn, 'train_for')   # only in a fit whose length is not in epochs
         return amount.before/amount.total if amount else learn.epoch/learn.n_epoch
@@ -137,25 +137,25 @@ class Every:
                 return self.count
             case 'sp' if learn.batch is not None:  self.count += find_bs(learn.batch)
             case 'tok' if learn.batch is not None: self.count += count_tokens(learn.batch, learn.dls)
-        own = self.elapsed if self.unit=='s' else self.count
-        if self.same_batch and num_distrib()>1: return self._find_max_of_processes(own)
-        return own
+        amount = self.elapsed if self.unit=='s' else self.count
+        if self.same_batch and num_distrib()>1: return self._find_max_of_processes(amount)
+        return amount
 
     @property
     def elapsed(self) -> float:
         "The seconds since the fit began, including those of earlier runs that the fit continues"
         return self.count + monotonic() - self.since
 
-    def _find_max_of_processes(self, own):
+    def _find_max_of_processes(self, amount):
         "Return the most that any process has done, as of the last batch in which all synchronized"
-        self.n += 1
-        if self.n<self.ask_at: return self.most
-        before,self.most = self.most,largest(own)
-        per_batch = 0 if before is None else (self.most-before)/self.n
-        left = self.value - self.most%self.value
-        self.n,self.ask_at = 0,1
-        if per_batch: self.ask_at = max(1, floor(left/2/per_batch))   # half of the remaining batches, as estimated
-        return self.most
+        self.n_since_sync += 1
+        if self.n_since_sync<self.sync_at: return self.max_amount
+        before,self.max_amount = self.max_amount,largest(amount)
+        per_batch = 0 if before is None else (self.max_amount-before)/self.n_since_sync
+        left = self.value - self.max_amount%self.value
+        self.n_since_sync,self.sync_at = 0,1
+        if per_batch: self.sync_at = max(1, floor(left/2/per_batch))   # half of the remaining batches, as estimated
+        return self.max_amount
 
     def state_dict(self) -> dict:
         "Return the count, and how many times the interval has passed"
@@ -167,7 +167,7 @@ class Every:
         "Restore the count from `state`: for the current fit if it has just begun, otherwise for the next fit"
         self.count,self.times = state['count'],state['times']
         self.since  = monotonic()
-        self.loaded = not self.fresh
+        self.loaded = not self.has_just_begun
 
 # %% ../../nbs/callbacks/45b_every_callback.ipynb #3b49e678
 from typing import Callable

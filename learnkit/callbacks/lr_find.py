@@ -123,7 +123,7 @@ class LRFinder(Scheduler):
     "Trains with an exponentially growing learning rate, then restores the Learner; used by `learn.lr_find`"
     modes,names = ('lr_find',),('lr',)   # the mode of the run that this callback belongs to
     rec = None             # the Recorder
-    before = Snapshot()    # the state before the run, which `cleanup` restores
+    snapshot = Snapshot()  # the state before the run, which `cleanup` restores
     shared_losses = None   # the losses averaged over processes; None: one process
     restores = True        # False in `learn.lr_find`, which restores more
     def __init__(self,
@@ -150,7 +150,7 @@ class LRFinder(Scheduler):
         self.rec,self.shared_losses = learn.recorder,None
         if not self.restores: return
         contents = snapshot_contents(learn.model, learn.loss_func, learn.opt, loaders=[learn.dls.train])
-        self.before = Snapshot(snapshot_random(), contents)
+        self.snapshot = Snapshot(snapshot_random(), contents)
 
     def before_batch(self): self.learn.opt.set_hyper(self.hyper, self.sched(self.learn.train_iter/self.num_it))
 
@@ -169,8 +169,8 @@ class LRFinder(Scheduler):
         self.rec.lr_curve = LRCurve(*self.curve, self.num_it)
     def cleanup(self):
         super().cleanup()
-        before,self.before = self.before,Snapshot()
-        before.restore()
+        snapshot,self.snapshot = self.snapshot,Snapshot()
+        snapshot.restore()
 
     def _share_losses(self):
         "Average the losses over all processes, so that all have the same curve"
@@ -230,10 +230,10 @@ class LRCurve:
         inner = [*takewhile(isfinite, losses[skip:-5])]
         self.inner_losses = torch.tensor(inner, dtype=torch.float64)
         self.inner_lrs = torch.tensor(lrs[skip:skip+len(inner)], dtype=torch.float64)
-        self.values = {_func_name(f):self._suggest(f) for f in L(funcs)}
+        self.values = {_get_func_name(f):self._suggest(f) for f in L(funcs)}
 
     def _suggest(self, f):
-        try: lr,self.points[_func_name(f)] = f(self.inner_lrs, self.inner_losses, self.num_it)
+        try: lr,self.points[_get_func_name(f)] = f(self.inner_lrs, self.inner_losses, self.num_it)
         except (ValueError,IndexError) as e:
             warn(f'no learning rate is suggested after {len(self.lrs)} of {self.num_it} batches: {e}')
             return None
@@ -264,7 +264,7 @@ class LRCurve:
         if points: ax.legend()
         return ax
 
-def _func_name(f):
+def _get_func_name(f):
     if not callable(f): raise TypeError(f'expected functions such as `valley` in `suggest_funcs`, not {f!r}')
     return unwrap_partial(f).__name__
 
@@ -284,7 +284,7 @@ def lr_find(self:Learner,
     finder = LRFinder(start_lr, end_lr, num_it, stop_div, hyper)
     finder.restores = False
     n = loader_len(self.dls.train)
-    L(suggest_funcs).map(_func_name)   # raises before training if one is not a function
+    L(suggest_funcs).map(_get_func_name)   # raises before training if one is not a function
     if show_plot: pyplot()             # raises before training if matplotlib is missing
     recorders = [cb for cb in self.cbs if cb.name=='recorder']
     with unchanged(self), self.no_logging(), self.removed_cbs(recorders):

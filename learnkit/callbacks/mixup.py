@@ -49,7 +49,7 @@ class MixedLoss(partial):
     mixer:'MixHandler' = None
     def __call__(self, pred, *yb, **kw):
         if not self.mixer.is_mixed: return super().__call__(pred, *yb, **kw)
-        if self.mixer.use.is_mixing: raise ValueError(
+        if self.mixer.mix_state.is_mixing: raise ValueError(
             f'The loss function calls `learn.loss_func`, the mixed loss of {type(self.mixer).__name__}, which calls it '
             "again. Call `learn.current_run.assigned('loss_func')` instead, which is not mixed.")
         return self.mixer.lf(pred, *yb, **kw)
@@ -62,7 +62,7 @@ class MixedLoss(partial):
         return find_bs(yb) if mixes_losses else weight_rule(self.func)(yb)
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #7ee8a5c5
-class _Use:
+class _MixState:
     is_mixing = False   # is a mixed loss being computed?
 
 @check_args
@@ -72,18 +72,18 @@ class MixHandler(Callback):
     lam:Any = None   # a tensor: the weight of each sample itself; None while the batch is not mixed
     other:torch.Tensor|None = None # for each sample, the index of its partner
     yb1:tuple|None = None          # the partners' targets; None: the targets are mixed, not the losses
-    part:slice|None = slice(None)  # the samples of this micro-batch (`MicroBatch`)
+    samples:slice|None = slice(None) # the samples of this micro-batch (`MicroBatch`)
     layer:Any = None   # the wrapper around the Learner's loss function; None outside of a run
-    mixed  = None   # the mixed loss function
+    mixed_loss = None   # the mixed loss function
     old_lf = None   # the loss function that it wraps
-    each   = None   # the wrapped loss function, with one loss per sample
+    loss_per_sample = None   # the wrapped loss function, with one loss per sample
     def __init__(self,
         alpha:float=.5 # both parameters of the Beta distribution of `lam`: near 0 hardly any mixing, 1 is uniform
     ):
         is_positive = isinstance(alpha, (int,float)) and alpha>0
         if not is_positive: raise ValueError(
             f'alpha, the parameter of a Beta distribution, must be a number above 0, not {alpha!r}')
-        self.alpha,self.use = float(alpha),_Use()
+        self.alpha,self.mix_state = float(alpha),_MixState()
         self.distrib = Beta(torch.tensor(self.alpha), torch.tensor(self.alpha))
         self.distrib_device = self.distrib.mean.device
 
@@ -107,19 +107,19 @@ class MixHandler(Callback):
             with none_reduce(loss_func): pass   # raises an error if it cannot return one loss per sample
         mixed = MixedLoss(loss_func)
         mixed.mixer = self
-        self._assign(mixed=mixed, old_lf=loss_func, each=loss_func, y_int=y_int)
+        self._assign(mixed_loss=mixed, old_lf=loss_func, loss_per_sample=loss_func, y_int=y_int)
         return mixed
 
     def unmix(self) -> None:
         "Clear the mixing weights, the partners and their targets"
-        self._assign(lam=None, other=None, yb1=None, part=slice(None))
+        self._assign(lam=None, other=None, yb1=None, samples=slice(None))
     after_batch = unmix
 
     def before_micro_batch(self, items):
         is_unknown = items is None and self.lam is not None
         if is_unknown: raise ValueError(
             f"{type(self).__name__} can't follow how `MicroBatch(split=...)` splits a batch: omit `split`")
-        self.part = items
+        self.samples = items
 
     def before_train(self):
         self.wrap_loss()
@@ -127,7 +127,7 @@ class MixHandler(Callback):
 
     def cleanup(self):
         remove_layer(self.learn, self.layer)
-        self.layer = self.mixed = self.old_lf = self.each = None
+        self.layer = self.mixed_loss = self.old_lf = self.loss_per_sample = None
         self.unmix()
 
     @property
@@ -171,13 +171,14 @@ class MixHandler(Callback):
     ) -> torch.Tensor: # the losses, of each sample or of each of its targets
         "Return the losses of own and partners' targets, mixed by `lam`; raise ValueError if they are not per sample"
         lam,yb1 = self.lam,self.yb1
-        if self.part!=slice(None):
-            if len(lam)>1: lam = lam[self.part]   # CutMix has one weight for all samples
-            yb1 = _select(yb1, self.part)
-        with none_reduce(self.each) as each:
-            loss  = each(pred, *yb,  **kw)
-            loss1 = each(pred, *yb1, **kw)
-        if each is not self.each: self._assign(each=each)   # a function is wrapped only once
+        if self.samples!=slice(None):
+            if len(lam)>1: lam = lam[self.samples]   # CutMix has one weight for all samples
+            yb1 = _select(yb1, self.samples)
+        with none_reduce(self.loss_per_sample) as loss_per_sample:
+            loss  = loss_per_sample(pred, *yb,  **kw)
+            loss1 = loss_per_sample(pred, *yb1, **kw)
+        # a function is wrapped only once
+        if loss_per_sample is not self.loss_per_sample: self._assign(loss_per_sample=loss_per_sample)
         n = lam.numel()
         if loss.numel()%n: raise ValueError(
             f"a loss for each of {n} samples is needed, but with reduction='none' the loss function returns "
@@ -193,9 +194,9 @@ class MixHandler(Callback):
         **kw           # passed on to the loss function
     ) -> torch.Tensor: # the loss of the batch
         "Return the mixed loss of the batch (fastai's name)"
-        self.use.is_mixing = True
+        self.mix_state.is_mixing = True
         try: losses = self.losses(pred, *yb, **kw)
-        finally: self.use.is_mixing = False
+        finally: self.mix_state.is_mixing = False
         return reduce_loss(losses, loss_setting(self.old_lf, 'reduction', 'mean'))
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #d6378537
@@ -256,10 +257,10 @@ class CutMix(MixHandler):
         x1,y1,x2,y2 = self.rand_bbox(W, H, lam)
         row = torch.arange(H, device=device)[:,None]
         col = torch.arange(W, device=device)
-        inside = (y1<=row) & (row<y2) & (x1<=col) & (col<x2)
-        def paste(t): return torch.where(inside, t[other], t)
+        box_mask = (y1<=row) & (row<y2) & (x1<=col) & (col<x2)
+        def paste(t): return torch.where(box_mask, t[other], t)
         learn.current_run.xb = apply(paste, learn.xb)
-        if self._are_pixels((H, W)): return self._paste(inside, other)
+        if self._are_pixels((H, W)): return self._paste(box_mask, other)
         self.lam = 1 - (x2-x1)*(y2-y1)/float(W*H)
         self.mix_y(other)
 
@@ -273,11 +274,11 @@ class CutMix(MixHandler):
             f'CutMix pastes a box into inputs of {size[0]}×{size[1]} pixels, and cannot do the same with targets '
             f'{shapes(self.learn.yb)}, which are neither labels nor images of that size: use MixUp')
 
-    def _paste(self, inside, other):
+    def _paste(self, box_mask, other):
         "Paste the box into the targets too: each pixel keeps the target of its image, so no loss is mixed"
         self.wrap_loss()
         self.unmix()
-        self.learn.current_run.yb = apply(lambda t: torch.where(inside, t[other], t), self.learn.yb)
+        self.learn.current_run.yb = apply(lambda t: torch.where(box_mask, t[other], t), self.learn.yb)
 
     def size(self,
         xb:tuple # the inputs of the batch

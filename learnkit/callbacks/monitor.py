@@ -15,10 +15,10 @@ import torch
 from fastcore.basics import camel2snake
 
 # %% ../../nbs/callbacks/60a_direction.ipynb #241319bb
-_lower  = set('''loss losses error errors err mse rmse mae mape smape msle rmsle rmspe nll bce ece wer cer eer
+_lower_words  = set('''loss losses error errors err mse rmse mae mape smape msle rmsle rmspe nll bce ece wer cer eer
                  perplexity ppl bpb bpc brier deviance distance divergence kl kld fid cost hinge residual
                  residuals'''.split())
-_higher = set('''acc accuracy f1 f2 fbeta auc auroc roc auprc ap map dice iou miou jaccard precision recall
+_higher_words = set('''acc accuracy f1 f2 fbeta auc auroc roc auprc ap map dice iou miou jaccard precision recall
                  sensitivity specificity r2 d2 kappa mcc matthews pearson spearman bleu rouge meteor psnr ssim ndcg mrr
                  variance similarity'''.split())
 
@@ -28,25 +28,25 @@ def lower_better(
     "Return whether a lower value is better, judged by the name, or None if the name is unclear"
     words = re.findall('[a-z]+[0-9]*', camel2snake(name))
     if words and words[-1] in ('loss','losses'): return True
-    is_lower  = not _lower.isdisjoint(words)
-    is_higher = not _higher.isdisjoint(words)
+    is_lower  = not _lower_words.isdisjoint(words)
+    is_higher = not _higher_words.isdisjoint(words)
     return None if is_lower==is_higher else is_lower
 
 # %% ../../nbs/callbacks/60a_direction.ipynb #d0ccfc30
-_attributes = dict(lower_better=True, lower_is_better=True, higher_better=False, higher_is_better=False)
+_direction_attributes = dict(lower_better=True, lower_is_better=True, higher_better=False, higher_is_better=False)
 
 def says_lower(
     metric:Any # a `Metric`, or the function or object that it wraps
 ) -> bool|None:
     "Return whether a lower value is better according to the metric's attributes, or None if they do not specify it"
     for o in (metric, getattr(metric, 'func', None), getattr(metric, 'metric', None)):
-        for name,means_lower in _attributes.items():
+        for name,means_lower in _direction_attributes.items():
             value = getattr(o, name, None)
             if isinstance(value, bool): return value==means_lower
     return None
 
 # %% ../../nbs/callbacks/60a_direction.ipynb #834c1b52
-_comps = dict(min=lt, max=gt)   # functions, because these can be pickled, and so can partials of them
+_comparisons = dict(min=lt, max=gt)   # functions, because these can be pickled, and so can partials of them
 
 def _compare(comp, a, b): return bool(comp(a, b))
 def _compare_tensors(comp, a, b):
@@ -56,7 +56,7 @@ def mk_comp(
     comp:str|Callable # 'min', 'max', or comp(a,b) -> whether a is better than b
 ) -> tuple:
     "Return `(f, lower)`: a comparison of two floats, and whether it prefers the lower. Raise ValueError if unclear."
-    if isinstance(comp, str): comp = _comps.get(comp, comp)
+    if isinstance(comp, str): comp = _comparisons.get(comp, comp)
     if not callable(comp): raise ValueError(
         f"comp must be 'min', 'max' or a function such as `np.less` or `operator.gt`, not {comp!r}")
     f = partial(_compare, comp)
@@ -119,7 +119,7 @@ class Monitor(Stateful):
         if nan not in ('worse','skip','raise'): raise ValueError(f"nan must be 'worse', 'skip' or 'raise', not {nan!r}")
         self.monitor,self.given_comp = monitor,comp   # as passed by the user
         self.min_delta,self.nan = min_delta,nan
-        self.margin,self.relative = _read_margin(min_delta)
+        self.margin,self.is_relative = _read_margin(min_delta)
         self.source = monitor if callable(monitor) else None
         self.name = self._find_name(monitor)
         if comp is not None: self.comp,self.lower = mk_comp(comp)
@@ -140,7 +140,7 @@ class Monitor(Stateful):
         self.column = self._find_column(learn)
         if self.column: self.name = self.column
         if self.given_comp is None:
-            direction = 'min' if self._lower(learn) else 'max'
+            direction = 'min' if self._prefers_lower(learn) else 'max'
             self.comp,self.lower = mk_comp(direction)
         if self.best is None: self.reset()
 
@@ -195,7 +195,7 @@ class Monitor(Stateful):
         "Return whether `value` is better than another, by more than `min_delta`"
         best = self.best if than is None else than
         margin = self.margin
-        if self.relative and isfinite(best): margin *= abs(best)
+        if self.is_relative and isfinite(best): margin *= abs(best)
         if not self.lower: margin = -margin
         return self.comp(float(value)+margin, best)
 
@@ -241,7 +241,7 @@ class Monitor(Stateful):
         if monitor in (metric, getattr(metric, 'func', None)): return True
         return hasattr(monitor, 'as_metric') and monitor.__name__==metric.name
 
-    def _lower(self, learn):
+    def _prefers_lower(self, learn):
         "Return whether lower is better, by metric or name; if unclear, return False and warn; a function: ValueError"
         plain = re.sub('^(train|valid)_', '', self.name)
         metrics = [m for m in learn.metrics if m.name in (self.name, plain)]
@@ -288,10 +288,10 @@ class TrackerCallback(Callback):
 
     def before_fit(self):
         self.watch.start(self.learn)
-        self.idx = self._position()
+        self.idx = self._find_column_idx()
         if not self.loaded: self.reset()
 
-    def _position(self):
+    def _find_column_idx(self):
         column = self.watch.column
         if column is None: return None
         names = [name for name in self.learn.recorder.metric_names if name not in ('epoch','time')]

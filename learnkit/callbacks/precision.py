@@ -15,7 +15,7 @@ import torch
 from fastcore.basics import patch
 from torch import nn
 
-from .accumulate import other_params
+from .accumulate import params_outside_opt
 from ..data.batch import to_float
 from ..data.modules import get_model, one_param
 from ..data.process import own_class
@@ -42,7 +42,7 @@ def can_be_float8(
     if computes_weight or 'forward' in vars(layer): return False
     return layer.in_features%16==0 and layer.out_features%16==0
 
-def float8_config(
+def make_float8_config(
     device:torch.device # the device of the model
 ) -> Any:
     "Return torchao's configuration for a GPU with fp8, or its emulation on a CPU; raise ValueError for other devices"
@@ -60,12 +60,12 @@ class Float8Layers:
     def __init__(self,
         model:nn.Module,      # the model with the layers
         device:torch.device,  # the device of the model
-        config:Any=None,      # torchao's `Float8LinearConfig`; None: see `float8_config`
+        config:Any=None,      # torchao's `Float8LinearConfig`; None: see `make_float8_config`
         module_filter_fn:Callable[[nn.Module,str],bool]|None=None # f(layer, name) -> use fp8? None: wherever possible
     ):
         with optional_import("MixedPrecision('fp8')", 'torchao', 'float8'):
             from torchao.float8 import convert_to_float8_training
-        self.config = config or float8_config(device)
+        self.config = config or make_float8_config(device)
         self._check_config()
         self.convert = partial(convert_to_float8_training, config=self.config)
         self.layers = []
@@ -97,10 +97,10 @@ class MixedPrecision(Callback):
     "Trains in mixed precision: fp16 or bf16 with `torch.amp`, fp8 with torchao (fastai's name and order)"
     order,saves = 10,('scaler',)
     scaler  = None      # a `GradScaler`, once a fit has begun
-    pending = False     # has a step begun, after which the scaler is updated?
-    others:Any = None   # the model's parameters that are not in the Learner's optimizer
+    is_update_pending = False   # has a step begun, after which the scaler is updated?
+    outside_params:Any = None   # the model's parameters that are not in the Learner's optimizer
     float8:Any = None   # the `Float8Layers` of this run
-    midway = False      # was this added during a step, so that some gradients are not scaled?
+    was_added_midway = False   # was this added during a step, so that some gradients are not scaled?
     single = True
     first_in = ('before_step',)   # later handlers see gradients that are unscaled and finite
     acts = 'alike'   # if gradients are infinite, then in all processes
@@ -111,7 +111,7 @@ class MixedPrecision(Callback):
         if amp_mode not in list(AMPMode): raise ValueError(
             f"amp_mode must be 'fp16', 'bf16' or 'fp8', not {amp_mode!r}")
         self.amp_mode,self.kwargs = AMPMode(amp_mode),kwargs
-        self.open = []   # the open `autocast` contexts: (stream of batches of the run, context)
+        self.contexts = []   # the open `autocast` contexts: (stream of batches of the run, context)
         self._check_kwargs()
 
     def _check_kwargs(self):
@@ -155,7 +155,7 @@ class MixedPrecision(Callback):
         if not self.trains: return
         if self.amp_mode==AMPMode.FP16: self._check_weights()
         self._make_scaler()
-        self.midway = self.learn.training
+        self.was_added_midway = self.learn.training
 
     def _use_float8(self):
         if self.float8 is not None: return   # in a validation or prediction within a fit
@@ -169,7 +169,7 @@ class MixedPrecision(Callback):
                 f'the weights are float16 (`{name}`), but mixed precision keeps them in float32 and casts where that '
                 'is safe: call `model.float()`')
 
-    def before_train(self): self.others = None
+    def before_train(self): self.outside_params = None
     def before_validate(self):   # a validation or prediction may begin before `before_fit` was called
         p = one_param(self.learn.model)
         device = self.learn.device if p is None else p.device
@@ -177,46 +177,46 @@ class MixedPrecision(Callback):
 
     @uninterrupted
     def before_pred(self):
-        if self.open and self.trains: self._exit_to(0)   # left open by a failed run, as fits never nest
+        if self.contexts and self.trains: self._exit_to(0)   # left open by a failed run, as fits never nest
         ctx = torch.autocast(self.device_type, dtype=self.dtype)
         ctx.__enter__()
-        self.open.append((self.learn.batches, ctx))
+        self.contexts.append((self.learn.batches, ctx))
     def after_pred(self): self.learn.current_run.pred = to_float(self.learn.pred)
 
     def after_loss(self):
         "Exit the `autocast` of this run, and any that was left open within it"
         batches = self.learn.batches
-        for i,(opened_for,_) in enumerate(self.open):
+        for i,(opened_for,_) in enumerate(self.contexts):
             if opened_for is batches: return self._exit_to(i)
     after_cancel_batch = after_cancel_train = after_cancel_validate = after_cancel_epoch = after_cancel_fit = after_loss
 
     def cleanup(self):
         self._exit_to(0)
         self._update_scaler()
-        self.others = None
+        self.outside_params = None
         if self.float8 is not None: self.float8.restore()
         self.float8 = None
 
     @uninterrupted
     def _exit_to(self, n):
         "Exit all but the outermost `n` contexts"
-        while len(self.open)>n:
-            _,ctx = self.open.pop()
+        while len(self.contexts)>n:
+            _,ctx = self.contexts.pop()
             ctx.__exit__(None, None, None)
 
     def before_backward(self):
-        if self.open: self._exit_to(0)
+        if self.contexts: self._exit_to(0)
         if not self.scaler.is_enabled(): return
-        if self.midway: self.midway = self._have_grads()
-        if not self.midway: self.learn.current_run.loss_grad = self.scaler.scale(self.learn.loss_grad)
+        if self.was_added_midway: self.was_added_midway = self._have_grads()
+        if not self.was_added_midway: self.learn.current_run.loss_grad = self.scaler.scale(self.learn.loss_grad)
 
     def before_step(self):
-        if self.midway or not self.scaler.is_enabled(): return
+        if self.was_added_midway or not self.scaler.is_enabled(): return
         if not self._have_grads(): return
         self._update_scaler()
-        self.finite,self.pending = False,True
+        self.is_finite,self.is_update_pending = False,True
         self.scaler.step(self)   # calls `step` below if the gradients are finite
-        if not self.finite: raise CancelStep
+        if not self.is_finite: raise CancelStep
 
     def after_step(self): self._update_scaler()
     def _have_grads(self):
@@ -227,20 +227,20 @@ class MixedPrecision(Callback):
     @property
     def param_groups(self) -> list:
         "All parameters with gradients of the scaled loss, for `GradScaler`: some may be in a callback's optimizer"
-        if self.others is None: self.others = other_params(self.learn)
-        return [*self.learn.opt.param_groups, dict(params=self.others)]
+        if self.outside_params is None: self.outside_params = params_outside_opt(self.learn)
+        return [*self.learn.opt.param_groups, dict(params=self.outside_params)]
 
     def step(self,
         *args,   # not used
         **kwargs # not used
     ) -> None:
         "Record that the gradients are finite: `GradScaler` calls this in place of the optimizer's step"
-        self.finite = True
+        self.is_finite = True
 
     def _update_scaler(self):
-        if not self.pending: return
+        if not self.is_update_pending: return
         self.scaler.update()
-        self.pending = False
+        self.is_update_pending = False
 
     def _make_scaler(self):
         if self.scaler is not None: return

@@ -37,7 +37,7 @@ class Scheduler(Callback):
 
     def before_fit(self):
         learn = self.learn
-        if not self.chains: self._check_alone()
+        if not self.chains: self._check_conflicts()
         self.hypers  = {}   # name -> the parameter groups that have it; `after_batch` reads their values
         self.initial = []   # the values that `cleanup` restores
         for name in self.names:
@@ -62,7 +62,7 @@ class Scheduler(Callback):
             self.group_hps[name].append(values)
             self.hps[name].append(values[-1])
 
-    def _check_alone(self):
+    def _check_conflicts(self):
         "Raise ValueError if another callback sets the same hyperparameters"
         for cb in self.learn.cbs:
             is_active = cb.run and runs_in(cb, self.learn.mode)
@@ -197,7 +197,7 @@ def _check_positive(**kwargs):
         if not is_positive: raise ValueError(f'`{name}` must be a number above 0, not {v!r:.60}')
 
 # %% ../../nbs/callbacks/10b_policies.ipynb #c7f20a27
-def _group_lrs(learn, lr):
+def _get_group_lrs(learn, lr):
     "Return `lr`, or the Learner's learning rate, as one number, or as a list for several parameter groups"
     ready_opt(learn)
     learn.opt.set_hyper('lr', learn.lr if lr is None else lr)
@@ -225,7 +225,7 @@ def fit_one_cycle(self:Learner,
     **kwargs  # the other arguments of `Learner.fit`
 ) -> None:
     "Train for `n_epoch` epochs with the one-cycle policy (Smith 2018)"
-    lrs = _group_lrs(self, lr_max)
+    lrs = _get_group_lrs(self, lr_max)
     if moms is None and 'mom' in self.opt.hypers[-1]: moms = self.moms
     _fit_scheduled(self, n_epoch, one_cycle(lrs, div, div_final, pct_start, moms), **kwargs)
 
@@ -263,7 +263,7 @@ def fit_flat_cos(self:Learner,
     **kwargs  # the other arguments of `Learner.fit`
 ) -> None:
     "Train for `n_epoch` epochs with a learning rate that is constant, and then falls along a cosine"
-    _fit_scheduled(self, n_epoch, flat_cos(_group_lrs(self, lr), div_final, pct_start), **kwargs)
+    _fit_scheduled(self, n_epoch, flat_cos(_get_group_lrs(self, lr), div_final, pct_start), **kwargs)
 
 @patch
 @shortened
@@ -281,7 +281,7 @@ def fit_sgdr(self:Learner,
     cycle_mult = check_whole('cycle_mult', cycle_mult)
     first = as_duration(cycle_len) if isinstance(cycle_len, (str,Time)) else check_whole('cycle_len', cycle_len)
     lens  = [cycle_mult**i for i in range(n_cycles)]
-    _fit_scheduled(self, first*sum(lens), sgdr(lens, _group_lrs(self, lr_max)), **kwargs)
+    _fit_scheduled(self, first*sum(lens), sgdr(lens, _get_group_lrs(self, lr_max)), **kwargs)
 
 # %% ../../nbs/callbacks/10b_policies.ipynb #48ddd7d1
 @patch
@@ -359,8 +359,8 @@ class TorchScheduler(Scheduler):
     hook   = None    # the hook on the optimizer's steps
     restore_args = None   # the arguments for `_restore_settings` after the fit; None: nothing to restore
     tick   = None    # the function that steps the scheduler or counts a step
-    due    = False   # has the optimizer stepped in this batch?
-    behind = False   # must the scheduler take the steps of epochs before `start_epoch`?
+    has_stepped = False   # has the optimizer stepped in this batch?
+    is_behind   = False   # must the scheduler take the steps of epochs before `start_epoch`?
     n      = 0       # how many steps or epochs were counted
     names,chains = ('lr',),True   # PyTorch's schedulers continue from the current learning rate
     def __init__(self,
@@ -397,7 +397,7 @@ class TorchScheduler(Scheduler):
         self.names = ('lr','mom') if sets_momentum else ('lr',)
         if self.interval=='epoch': _check_length(self.sched, self.learn.n_epoch, batches_per_epoch(self.learn))
         self.hook = opt.register_step_post_hook(self._optimizer_stepped)
-        self.due  = False
+        self.has_stepped = False
         super().before_fit()
         if self.sched is self.make: self.restore_args = self.initial = None   # the user's scheduler: keep its values
 
@@ -406,18 +406,18 @@ class TorchScheduler(Scheduler):
     ) -> None:
         "Restore the scheduler's state from a checkpoint"
         super().load_state_dict({'n':0, **state})
-        self.behind = False
+        self.is_behind = False
         if isinstance(self.sched, LRScheduler): self._write_lrs()
 
-    def _optimizer_stepped(self, *args): self._assign(due=True)
+    def _optimizer_stepped(self, *args): self._assign(has_stepped=True)
 
     def before_train(self):
-        if self.behind: self._catch_up()
+        if self.is_behind: self._catch_up()
 
     def after_batch(self):
         super().after_batch()
-        if self.due and self.interval=='step': self.tick()
-        self._assign(due=False)
+        if self.has_stepped and self.interval=='step': self.tick()
+        self._assign(has_stepped=False)
 
     def after_epoch(self):
         if self.interval!='epoch': return self._tick_after_epoch()
@@ -438,8 +438,8 @@ class TorchScheduler(Scheduler):
 
     def _tick_after_epoch(self):
         "Count the optimizer step with the remaining samples of an epoch, which follows the last batch"
-        if self.due: self.tick()
-        self._assign(due=False)
+        if self.has_stepped: self.tick()
+        self._assign(has_stepped=False)
 
     def after_row(self, row, epoch):   # `epoch`: does the row belong to the row of the epoch?
         if not epoch and isinstance(self.sched, ReduceLROnPlateau): self._step_with(row)
@@ -467,25 +467,25 @@ class TorchScheduler(Scheduler):
 
     def _create_scheduler(self, opt):
         "Use the user's scheduler, or create one and load the state of a checkpoint loaded before the fit"
-        if self.sched is self.make: return self._take_over(opt)
+        if self.sched is self.make: return self._use_given_scheduler(opt)
         state    = self.sched   # the state from a checkpoint; None: no checkpoint was loaded
         settings = _copy_groups(opt)
         lrs      = [group['lr'] for group in opt.param_groups]
         self.sched = self.make(opt)
-        if _is_timm(self.sched): self._unscale(opt, lrs)
+        if _is_timm(self.sched): self._recreate_unscaled(opt, lrs)
         if not _is_sched(self.sched): raise TypeError(
             f'{self.make} must return a PyTorch or timm scheduler, not a {type(self.sched).__name__}')
         if _is_timm(self.sched): self.interval = 'epoch' if self.sched.t_in_epochs else 'step'
         if self.interval=='step' and isinstance(self.sched, ReduceLROnPlateau): raise ValueError(
             "ReduceLROnPlateau needs a recorded value, which exists once an epoch: write interval='epoch'")
-        self.behind = state is None
+        self.is_behind = state is None
         if state is None:
             self.n = 0
             return
         for group,old in zip(opt.param_groups, settings): group.update(old)   # undo the first step of the new scheduler
         self.load_state_dict({'sched':state, 'n':self.n})
 
-    def _unscale(self, opt, lrs):
+    def _recreate_unscaled(self, opt, lrs):
         "Create timm's scheduler again, from learning rates that are not multiplied by `lr_scale` yet"
         if all(group.get('lr_scale', 1)==1 for group in opt.param_groups): return
         for group,lr in zip(opt.param_groups, lrs):   # the values before the multiplication
@@ -493,7 +493,7 @@ class TorchScheduler(Scheduler):
             group['lr'] = lr/group.get('lr_scale', 1)
         self.sched = self.make(opt)
 
-    def _take_over(self, opt):
+    def _use_given_scheduler(self, opt):
         "Continue with the user's scheduler; raise ValueError if it belongs to another optimizer"
         if self.sched.optimizer is not opt: raise ValueError(
             'this scheduler does not belong to the optimizer of this Learner. '
@@ -509,7 +509,7 @@ class TorchScheduler(Scheduler):
 
     def _catch_up(self):
         "Take the scheduler's steps of the epochs before `start_epoch`; for ReduceLROnPlateau only warn"
-        self.behind = False
+        self.is_behind = False
         learn = self.learn
         if learn.epoch==0: return
         if isinstance(self.sched, ReduceLROnPlateau): return warnings.warn(

@@ -65,7 +65,7 @@ class EarlyStoppingCallback(TrackerCallback):
             self.since = self.learn.epoch
             passes_baseline = self.baseline is None or self.watch.better(value, self.baseline)
             if passes_baseline: self.wait = 0
-        self.why = self._reason(value)
+        self.why = self._find_reason(value)
 
     def after_row(self, row, epoch):
         super().after_row(row, epoch)
@@ -75,7 +75,7 @@ class EarlyStoppingCallback(TrackerCallback):
         self._stop_if_due(self.learn.epoch+1)
 
     def _reaches(self, value, limit): return value<=limit if self.watch.lower else value>=limit
-    def _reason(self, value):
+    def _find_reason(self, value):
         "Return the reason to stop at `value`; None: continue"
         fact = f'{self.watch.name} is {value}'
         if self.stop_at_nan and not isfinite(value): return f'{fact}: stopping'
@@ -85,9 +85,9 @@ class EarlyStoppingCallback(TrackerCallback):
             return f'{fact}, worse than {self.divergence}: stopping'
         if self.patience is None or self.new_best: return None
         if self.wait<self.patience: return None
-        return f'No improvement since {self._time_of_best()}: early stopping'
+        return f'No improvement since {self._describe_time_of_best()}: early stopping'
 
-    def _time_of_best(self):
+    def _describe_time_of_best(self):
         if self.since is not None: return f'epoch {self.since}'
         has_best = self.best is not None and isfinite(self.best)   # infinite until there is a best value
         return 'an earlier fit' if has_best else 'epoch 0'
@@ -201,11 +201,11 @@ class SaveModelCallback(TrackerCallback):
     best_name:str|None = None   # the file name of the best model
     base:dict|bool = False      # with `only_trained`: checksums of the weights at the start of the fit
     hash:str|None = None        # hash of the file `saved`, in the process that writes
-    wrote    = False            # was the file `saved` written in this fit?
+    has_written = False         # was the file `saved` written in this fit?
     n_failed = 0                # how often a file could not be written in this fit
     home     = Path()           # the working directory when the fit began
     every,saved = Every(),None  # a subclass may skip `super().__init__`
-    every_epoch = at_end = regular = only_trained = False
+    every_epoch = at_end = is_regular = only_trained = False
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
         comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
@@ -228,7 +228,7 @@ class SaveModelCallback(TrackerCallback):
         if len(choices)>1: raise ValueError('pass only one of `every_epoch`, `every` and `at_end`')
         if fname is None and choices: raise ValueError(
             'without a file (fname=None) only the best model is stored: omit `every_epoch`, `every` and `at_end`')
-        self.regular = bool(self.every or every_epoch)   # does it save whatever the value is?
+        self.is_regular = bool(self.every or every_epoch)   # does it save whatever the value is?
         if every_epoch is True: every_epoch = 1
         if every_epoch: every_epoch = check_whole('every_epoch', every_epoch, what='a number of epochs')
         store_attr('fname,every_epoch,at_end,with_opt')
@@ -241,13 +241,13 @@ class SaveModelCallback(TrackerCallback):
     def last_saved_path(self, path:str|Path|None): self.saved = path
 
     def before_fit(self):
-        if self.fname is not None: self._check_alone()
-        self.n_failed,self.wrote = 0,False
+        if self.fname is not None: self._check_own_file()
+        self.n_failed,self.has_written = 0,False
         self.home = Path.cwd()   # so that a later `chdir` does not change the folder
         self.every.start(self.learn)
         self.base = base_of(self.learn) if self.only_trained else False
         self._check_fields()
-        if not self.regular: super().before_fit()
+        if not self.is_regular: super().before_fit()
         elif not self.loaded: self.saved = None
 
     def reset(self):
@@ -260,9 +260,9 @@ class SaveModelCallback(TrackerCallback):
         "Restore the best value and its file from `state`; the next fit continues with them"
         new_hash = self.hash
         super().load_state_dict({'hash':None, **state})
-        if self.wrote: self.hash = new_hash   # this fit has written the file after it saved `state`
+        if self.has_written: self.hash = new_hash   # this fit has written the file after it saved `state`
 
-    def _check_alone(self):
+    def _check_own_file(self):
         "Raise ValueError if another callback writes to the same file"
         for cb in self.learn.cbs:
             is_other = isinstance(cb, SaveModelCallback) and cb is not self
@@ -281,7 +281,7 @@ class SaveModelCallback(TrackerCallback):
         except (ValueError, IndexError) as e: raise ValueError(
             f"fname={self.fname!r} is not a pattern such as 'model-{{epoch:02d}}-{{valid_loss:.2f}}': {e}") from None
 
-    def _name(self, suffix=''):
+    def _format_name(self, suffix=''):
         "Return the name of the file to write: `fname` with its fields filled in, or without fields, with `suffix`"
         learn,name = self.learn,str(self.fname)
         if '{' not in name: return name+suffix
@@ -292,33 +292,33 @@ class SaveModelCallback(TrackerCallback):
         values.update(epoch=learn.epoch, train_iter=learn.train_iter)
         return name.format(**values)
 
-    def _path(self, name): return self.home/self.learn._make_file_path(name)
+    def _make_path(self, name): return self.home/self.learn._make_file_path(name)
     def _record_file(self, path):
         "Record the path of the written file, and its hash if it is to be loaded at the end"
-        self.saved,self.wrote = str(path),True
+        self.saved,self.has_written = str(path),True
         self.held,self.hash = None,None
-        is_loaded = not self.regular and not self.at_end
-        if is_loaded and not rank_distrib(): self.hash = _hash(path)
+        is_loaded = not self.is_regular and not self.at_end
+        if is_loaded and not rank_distrib(): self.hash = _compute_hash(path)
 
     def _check_unchanged(self, path):
         "Raise RuntimeError if the file is not the one that this run wrote"
         if self.hash is None: return
-        if self.hash!=_hash(path): raise RuntimeError(
+        if self.hash!=_compute_hash(path): raise RuntimeError(
             f'{path} was changed since this run saved it{self.learn._position}, so its best model is lost. '
             'If another run saves there, too, give each SaveModelCallback its own `fname`, or each Learner a `path`.')
 
-    def _save(self, name, best=False):
-        path = self._path(name)
-        if best:
+    def _save(self, name, is_best=False):
+        path = self._make_path(name)
+        if is_best:
             self.best_name = name
             if self._writes_no_file(): return self._hold(path)
         try:
-            is_own = self.wrote and self.saved==str(path)
+            is_own = self.has_written and self.saved==str(path)
             if is_own and path.is_file(): self._check_unchanged(path)
             self._record_file(self.learn.save(path, with_opt=self.with_opt, only_trained=self.base))
         except OSError as e:
             if num_distrib()>1: raise   # other processes would load an older file
-            self._handle_failure(e, path if best else None)
+            self._handle_failure(e, path if is_best else None)
 
     def _writes_no_file(self):
         "Return whether each process trains alone and this is not process 0, which writes to the same file"
@@ -343,12 +343,12 @@ class SaveModelCallback(TrackerCallback):
     def _write_held(self):
         "Write the model held in memory to its file; warn if that fails"
         if self._writes_no_file(): return
-        path = self._path(self.best_name)
+        path = self._make_path(self.best_name)
         try: write_state(read_state(BytesIO(self.held)), path)
         except OSError as e: self._handle_failure(e)
         else: self._record_file(path)
 
-    def _save_now(self): self._save(self._name(f'_ep{self.learn.epoch}_ba{self.learn.train_iter}'))
+    def _save_now(self): self._save(self._format_name(f'_ep{self.learn.epoch}_ba{self.learn.train_iter}'))
 
     def after_batch(self):
         if self.every(self.learn): self._save_now()
@@ -358,30 +358,30 @@ class SaveModelCallback(TrackerCallback):
         if self.every:
             if self.every(learn, epoch=True): self._save_now()
         elif self.every_epoch:
-            if learn.epoch%self.every_epoch==0: self._save(self._name(f'_{learn.epoch}'))
+            if learn.epoch%self.every_epoch==0: self._save(self._format_name(f'_{learn.epoch}'))
         else: super().after_epoch()
     def after_row(self, row, epoch):
-        if not self.regular: super().after_row(row, epoch)
+        if not self.is_regular: super().after_row(row, epoch)
 
     def act(self):
         if self.new_best:
             self.learn.say(f'Better model found at epoch {self.moment} with {self.watch.name} value: {self.best:.6g}.')
             if self.fname is None: self._hold()
-            else: self._save(self._name(), best=not self.at_end)   # with `at_end` it is not loaded
+            else: self._save(self._format_name(), is_best=not self.at_end)   # with `at_end` it is not loaded
         elif self.held and self.fname is not None: self._write_held()
 
     def after_fit(self):
-        several = num_distrib()>1
-        if several: dist.barrier()   # wait for the process that writes
-        self._finish(several)
+        in_all_processes = num_distrib()>1
+        if in_all_processes: dist.barrier()   # wait for the process that writes
+        self._finish(in_all_processes)
 
-    def _finish(self, several=False):
-        "Save the model, or load the best; warn if none was saved. With `several`, all processes call this together."
-        if self.at_end: return self._save(self._name())
-        if self.regular: return
+    def _finish(self, in_all_processes=False):
+        "Save the model, or load the best; warn if none was saved. With `in_all_processes`, all call this together."
+        if self.at_end: return self._save(self._format_name())
+        if self.is_regular: return
         has_file = self.fname is not None
         if self.held and has_file: self._write_held()
-        best = self._best_model(several and has_file)
+        best = self._find_best_model(in_all_processes and has_file)
         if isinstance(best, bytes): best = BytesIO(best)
         if best is not None: self.learn.load(best, with_opt=self.with_opt)
         elif self.learn.train_iter:
@@ -389,12 +389,12 @@ class SaveModelCallback(TrackerCallback):
             if self.saved: why = f'{self.saved} no longer exists'
             warn(f'{why}: the model keeps its weights of the last batch')
 
-    def _best_model(self, several):
+    def _find_best_model(self, in_all_processes):
         "Return the best model: its file, or its bytes; None if there is none"
         if self.held: return self.held
         path = None
-        if self.saved: path = self._path(self.best_name or self.fname)
-        return self._find_in_all(path) if several else self._find(path)
+        if self.saved: path = self._make_path(self.best_name or self.fname)
+        return self._find_in_all(path) if in_all_processes else self._find(path)
     def _find(self, path):
         "Return `path` if the file exists, else None; raise RuntimeError if another run has changed it"
         if path is None or not path.is_file(): return None
@@ -402,14 +402,14 @@ class SaveModelCallback(TrackerCallback):
         return path
     def _find_hash(self, path):
         found = self._find(path)
-        return None if found is None else _hash(found)
+        return None if found is None else _compute_hash(found)
     def _find_in_all(self, path):
         "Return process 0's file, or its bytes if some processes do not see it; None if there is none"
         own = team().in_first(partial(self._find_hash, path))
-        seen = team().in_all(partial(_hash_if_there, path))
+        seen = team().in_all(partial(_compute_hash_if_found, path))
         if own is None: return None   # load no file that process 0 does not have
         if all(o==own for o in seen): return path
-        return team().in_first(partial(_as_bytes, path))
+        return team().in_first(partial(_convert_to_bytes, path))
 
     def cleanup(self):
         super().cleanup()
@@ -418,16 +418,16 @@ class SaveModelCallback(TrackerCallback):
         if has_model: self._finish()
 
 # %% ../../nbs/callbacks/65b_save_model.ipynb #b86ba39b
-def _as_bytes(path):
+def _convert_to_bytes(path):
     f = BytesIO()
     torch.save(read_state(path), f)
     return f.getvalue()
-def _hash(path):
+def _compute_hash(path):
     if isinstance(path, StorePath): return path.fingerprint()
     with open(path, 'rb') as f: return hashlib.file_digest(f, 'sha256').hexdigest()
-def _hash_if_there(path):
+def _compute_hash_if_found(path):
     is_there = path is not None and path.is_file()
-    return _hash(path) if is_there else None
+    return _compute_hash(path) if is_there else None
 
 # %% ../../nbs/callbacks/65c_plateau.ipynb #de629f54
 @check_args
@@ -462,7 +462,7 @@ class ReduceLROnPlateau(TrackerCallback):
         self.wait,self.lrs = 0,None
 
     def act(self):
-        lrs = self._learning_rates()
+        lrs = self._read_lrs()
         if self.lrs not in (None, lrs):
             warn(f'the learning rates were lowered to {self.lrs}, but now they are {lrs}: '
                  'a schedule sets them, too, and overrides ReduceLROnPlateau. Remove one of the two')
@@ -471,14 +471,14 @@ class ReduceLROnPlateau(TrackerCallback):
         cools_down = self.wait<0
         self.wait += 1
         if self.new_best and not cools_down: self.wait = 0
-        if self.wait>=self.patience: self._reduce(lrs)
+        if self.wait>=self.patience: self._reduce_lrs(lrs)
 
-    def _reduce(self, lrs):
+    def _reduce_lrs(self, lrs):
         self.wait = -self.cooldown
         new = [min(lr, max(lr/self.factor, self.min_lr)) for lr in lrs]
         if new==lrs: return
         self.learn.opt.set_hyper('lr', new)
-        self.lrs = self._learning_rates()   # 32-bit tensors round a learning rate
+        self.lrs = self._read_lrs()   # 32-bit tensors round a learning rate
         if self.lrs!=lrs: self.learn.say(f'Epoch {self.moment}: reducing lr to {new[-1]}')
 
-    def _learning_rates(self): return [float(h['lr']) for h in self.learn.opt.hypers]
+    def _read_lrs(self): return [float(h['lr']) for h in self.learn.opt.hypers]

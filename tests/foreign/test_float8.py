@@ -136,7 +136,7 @@ def test_the_filter_and_configuration_are_torchaos():
 def test_what_it_says_where_it_cannot(monkeypatch):
     with pytest.raises(TypeError, match='not `init_scale`'): fp8(init_scale=2)
     with pytest.raises(ValueError, match='no layer of the model can compute in fp8'): learner(fp8(), model=nn.Sequential(nn.Linear(32, 5))).fit(1)
-    with pytest.raises(ValueError, match=r"this device \(meta\) does not compute in fp8: write `MixedPrecision\('bf16'\)`"): precision.float8_config(torch.device('meta'))
+    with pytest.raises(ValueError, match=r"this device \(meta\) does not compute in fp8: write `MixedPrecision\('bf16'\)`"): precision.make_float8_config(torch.device('meta'))
     monkeypatch.setitem(sys.modules, 'torchao.float8', None)
     with pytest.raises(ImportError, match=r"MixedPrecision\('fp8'\) needs torchao: pip install"): learner(fp8()).fit(1)
 

@@ -162,7 +162,7 @@ def test_whatever_is_raised_wherever(exc, first):
             try: learn.fit(2)
             except BaseException as e: assert isinstance(e, (exc, RuntimeError)), (ev, e)
             assert learn.loss_func is loss_func and loss_func.reduction=='mean', ev
-            assert mixer.lam is None and mixer.yb1 is None and mixer.mixed is None
+            assert mixer.lam is None and mixer.yb1 is None and mixer.mixed_loss is None
             learn.remove_cb(bad)
             learn.validate(); learn.get_preds(with_loss=True)
 

@@ -123,7 +123,7 @@ def test_never_stays_on(ev, exc, order):
     def run(f):
         try: f()
         except (KeyError, RuntimeError): pass
-        assert not auto() and not learn.mixed_precision.open
+        assert not auto() and not learn.mixed_precision.contexts
     run(lambda: fit(learn, 1, cbs=at(ev, throw(exc), lambda cb: cb.learn.iter==1, order=order)))
     run(lambda: learn.validate(cbs=at(ev, throw(exc), order=order)))
     run(lambda: learn.get_preds(cbs=at(ev, throw(exc), order=order)))

@@ -14,7 +14,7 @@ from learnkit.loop.events import CancelBatch, CancelEpoch, CancelFit, CancelTrai
 from learnkit.callbacks.cycles import ValidateEvery
 from learnkit.learner.fit import LimitBatches, ShortEpochCallback
 from learnkit.callbacks.batches import ItemIndices
-from learnkit.callbacks.batches import Prefetch, PrefetchIterator, made_by_workers
+from learnkit.callbacks.batches import Prefetch, PrefetchIterator, is_loaded_by_workers
 from learnkit.learner.bars import ProgressCallback
 from learnkit.loop.run import null_logger
 from learnkit.data.loaders import DataLoaders
@@ -109,18 +109,18 @@ def test_workers(cbs, persistent):
 
 def test_a_lazy_sampler_with_workers():
     dl = DataLoader(Quiet(), BS, sampler=Lazy(), num_workers=1)
-    assert not made_by_workers(dl) and made_by_workers(SeededLoader(dl, 0))
-    assert not made_by_workers(DataLoader(Quiet(), batch_sampler=BatchSampler(Lazy(), 4, False), num_workers=1))
-    assert made_by_workers(DataLoader(Quiet(), batch_sampler=BatchSampler(RandomSampler(range(N)), 4, False), num_workers=1))
-    assert made_by_workers(DataLoader(Gen(), BS, num_workers=1)) and not made_by_workers(SeededLoader(DataLoader(Gen(), BS, num_workers=1), 0))
-    assert not made_by_workers(SeededLoader([1, 2], 0)) and not made_by_workers(DataLoader(Quiet(), BS))
+    assert not is_loaded_by_workers(dl) and is_loaded_by_workers(SeededLoader(dl, 0))
+    assert not is_loaded_by_workers(DataLoader(Quiet(), batch_sampler=BatchSampler(Lazy(), 4, False), num_workers=1))
+    assert is_loaded_by_workers(DataLoader(Quiet(), batch_sampler=BatchSampler(RandomSampler(range(N)), 4, False), num_workers=1))
+    assert is_loaded_by_workers(DataLoader(Gen(), BS, num_workers=1)) and not is_loaded_by_workers(SeededLoader(DataLoader(Gen(), BS, num_workers=1), 0))
+    assert not is_loaded_by_workers(SeededLoader([1, 2], 0)) and not is_loaded_by_workers(DataLoader(Quiet(), BS))
 
 def test_a_loader_with_a_state_is_not_run_ahead_of():
     "Its state would be that of a batch which is not trained yet"
     class Stateful(DataLoader):
         def state_dict(self): return {}
         def load_state_dict(self, d): pass
-    assert not made_by_workers(Stateful(Quiet(), BS, num_workers=1))
+    assert not is_loaded_by_workers(Stateful(Quiet(), BS, num_workers=1))
 
 # how far ahead
 @settings(max_examples=30, deadline=None)
