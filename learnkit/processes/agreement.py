@@ -29,7 +29,7 @@ from ..loop.run import null_logger
 from ..loop.tracebacks import add_note
 from ..loop.words import observes
 from .board import Mismatch, open_shared_memory
-from .checksum import values_to_compare, digest, find_difference
+from .checksum import list_values_to_compare, digest, find_difference
 from .launch import MessageInterval, check_seconds, new_gloo_group, timeout_of
 from .relay import Relay
 from .watch import is_caused_by_others, get_watch
@@ -89,7 +89,7 @@ class Status(NamedTuple):
     interval:int=0        # after how many batches it proposes to synchronize again
     n_batches:int=0       # how many batches its phase has; 0 if unknown
     unknown_length:int=0  # is the number of batches unknown?
-    outside:int=0         # could one of its callbacks decide something outside the batches?
+    decides_outside:int=0 # could one of its callbacks decide something outside the batches?
     before_fetch:int=0    # could a callback decide between the previous synchronization point of a batch and this one?
     before_pred:int=0
     before_backward:int=0
@@ -157,12 +157,12 @@ class Agreement(Callback):
     group:Any = None                # the channel (shared memory or Gloo) for exchanging `Status`; None: outside a run
     watch:Any = None                # the `Watch` of this process
     relay:Any = None                # passes warnings on to process 0
-    agreed = 0                      # the number of the scope that this process cancels because another one did; 0: none
+    agreed_scope = 0                # the number of the scope that this process cancels because another one did; 0: none
     data_ended = False              # has the data of this phase ended in all processes?
     signal:int|None = None          # the signal that any process has received; None: none
     nested = property(lambda self: in_group())   # also called in a run within a fit, unless this process runs it alone
     held_cancel:Any = None          # a Cancel of `after_batch`, held until all callbacks have handled the event
-    own_stop:str|None = None        # the reason why this process wants to stop, until the other processes know it
+    own_stop_reason:str|None = None # the reason why this process wants to stop, until the other processes know it
     asks_each_batch = True          # can one process alone decide something in `after_batch`? False: use `interval`
     decides_outside = True          # can one process alone decide something outside the batches?
     compared_at:int|None = None     # `train_iter` when weights were last compared; None: not yet in this fit
@@ -197,8 +197,8 @@ class Agreement(Callback):
             if scope_of(e)>scope_of(self.held_cancel): self.held_cancel = e
 
     def before_fit(self):
-        self.agreed,self.data_ended,self.held_cancel = 0,False,None
-        self.own_stop,self.interval = None,MessageInterval()
+        self.agreed_scope,self.data_ended,self.held_cancel = 0,False,None
+        self.own_stop_reason,self.interval = None,MessageInterval()
         self.decides_outside,self.compared_at = True,None
         self.limit = timeout_of(dist.group.WORLD) if self.timeout is None else self.timeout
         self.group,self.watch = _open_channel(self.limit),get_watch()
@@ -212,37 +212,38 @@ class Agreement(Callback):
     def before_train(self):
         self.data_ended = False
         learn,n_batches = self.learn,self.learn.batches.n
-        cbs = _callbacks_that_may_differ(learn)
+        cbs = _find_cbs_that_may_differ(learn)
         decides = {point:_could_decide(cbs, events) for point,events in _find_events_before().items()}
         begins = learn.epoch==learn.current_run.start_epoch   # does the fit begin, or resume?
-        most,least = self._agree_at('before_train', compare=begins, outside=_could_decide(cbs, _find_events_outside()),
-                                   n_batches=n_batches or 0, unknown_length=n_batches is None, **decides)
-        self._synchronize_only_at(most)
-        if not most.unknown_length: self._stop_at_shortest(least.n_batches, most.n_batches)
+        decides['decides_outside'] = _could_decide(cbs, _find_events_outside())
+        maxima,minima = self._agree_at('before_train', compare=begins, n_batches=n_batches or 0,
+                                       unknown_length=n_batches is None, **decides)
+        self._synchronize_only_at(maxima)
+        if not maxima.unknown_length: self._stop_at_shortest(minima.n_batches, maxima.n_batches)
 
-    def _synchronize_only_at(self, most):
+    def _synchronize_only_at(self, maxima):
         "Synchronize only at points before which a callback could decide something in one process alone"
-        asks = {point:bool(getattr(most, point)) for point in _in_batch}
-        asks['after_fetch'] = bool(most.unknown_length)
+        asks = {point:bool(getattr(maxima, point)) for point in _in_batch}
+        asks['after_fetch'] = bool(maxima.unknown_length)
         if not self.forward: _ask_later(asks, 'before_pred', 'before_backward')
         if self.shards:
             _ask_later(asks, 'before_backward', 'after_batch')
             asks['after_fetch'] = False
-        self.asks_each_batch,self.decides_outside = asks.pop('after_batch'),bool(most.outside)
+        self.asks_each_batch,self.decides_outside = asks.pop('after_batch'),bool(maxima.decides_outside)
         for point,is_needed in asks.items():
             if is_needed: vars(self).pop(point, None)
             else: setattr(self, point, None)   # None: the handler is not called
         self.learn._rebind()
 
-    def _stop_at_shortest(self, least, most):
-        if least==most: return
-        self.learn.batches.stop_at(least)
+    def _stop_at_shortest(self, shortest, longest):
+        if shortest==longest: return
+        self.learn.batches.stop_at(shortest)
         if self.learn.epoch: return
-        warn(f'the processes have between {least} and {most} batches, so each trains on its first {least}')
+        warn(f'the processes have between {shortest} and {longest} batches, so each trains on its first {shortest}')
 
     def after_fetch(self):
-        most,_ = self._agree_at('after_fetch')
-        if most.data_ended: self.data_ended,self.learn.batch = True,exhausted   # the data ended in another process
+        maxima,_ = self._agree_at('after_fetch')
+        if maxima.data_ended: self.data_ended,self.learn.batch = True,exhausted   # the data ended in another process
     def after_exhaust(self):
         asks = vars(self).get('after_fetch', True) is not None
         if asks and self.learn.training: self._announce_end_of_data()
@@ -280,13 +281,13 @@ class Agreement(Callback):
         start = perf_counter()
         stopper = vars(self.learn).get('stop_on_signal')
         received = getattr(stopper, 'received', None)
-        most,least = self._agree_at('after_batch', signal=received or 0, interval=self.interval.propose())
-        self.signal = most.signal or None
-        self.interval.restart(least.interval, perf_counter()-start)
+        maxima,minima = self._agree_at('after_batch', signal=received or 0, interval=self.interval.propose())
+        self.signal = maxima.signal or None
+        self.interval.restart(minima.interval, perf_counter()-start)
 
     def _stop_later(self):
         "Postpone a stop requested by this process alone until the processes exchange messages"
-        self.own_stop,self.learn.stop_reason = self.learn.stop_reason,None
+        self.own_stop_reason,self.learn.stop_reason = self.learn.stop_reason,None
 
     # Cancels that this process raised, and errors
 
@@ -303,7 +304,7 @@ class Agreement(Callback):
         "Announce that this process has cancelled a scope, unless it did so because another process had"
         if self.shards and self.learn.current_run.in_part: return   # only this process's shard is cancelled
         scope = scope_of(cancel())
-        if self.agreed==scope: self.agreed = 0
+        if self.agreed_scope==scope: self.agreed_scope = 0
         elif self.group is not None: self._agree_at(f'after_cancel_{cancel.scope}', scope)
 
     def after_exception(self):
@@ -328,10 +329,10 @@ class Agreement(Callback):
         **fields:int              # further fields of `Status`
     ) -> tuple[Status,Any]:
         "Exchange `Status`, and act on the Cancel, stop or failure of any process; return the maxima and `Minima`"
-        self.agreed = 0
-        things = values_to_compare(self.learn) if compare and self.compare else {}
+        self.agreed_scope = 0
+        values = list_values_to_compare(self.learn) if compare and self.compare else {}
         if cancel==_failed: fields['failed'] = rank_distrib()+1
-        mine = Status(_numbers[point], cancel, self._publish_stop(), digest=digest(things) if things else 0, **fields)
+        mine = Status(_numbers[point], cancel, self._publish_stop(), digest=digest(values) if values else 0, **fields)
         message = self.group.begin(pack_status(mine))
         try: self.watch.wait(message, timeout or self.limit)
         except RuntimeError as e:
@@ -339,48 +340,48 @@ class Agreement(Callback):
             if others_know: return mine,mine
             here = f'process {rank_distrib()} waited at `{point}`{self.learn._position}'
             raise ProcessFailed(f'{here}, and {self.watch.describe_cause()}') from e
-        most,least = unpack_statuses(message.tolist())
-        if most.cancel>cancel:
-            self._cancel_as_another(point, most)
+        maxima,minima = unpack_statuses(message.tolist())
+        if maxima.cancel>cancel:
+            self._cancel_as_another(point, maxima)
             # the other process unwinds to this point: wait for it
             return self._agree_at(point, compare=compare, **fields)
-        if not most.cancel: self._check(point, most, least, things)
+        if not maxima.cancel: self._check(point, maxima, minima, values)
         if compare: self.compared_at = self.learn.train_iter
-        if most.stops: self._stop()
-        return most,least
+        if maxima.stops: self._stop()
+        return maxima,minima
 
     def _publish_stop(self):
         "Return whether this process wants to stop the fit; store the reason before the others read it"
-        reason = self.learn.stop_reason or self.own_stop
+        reason = self.learn.stop_reason or self.own_stop_reason
         if reason: self.watch.store.set('stop', reason)
         return bool(reason)
 
-    def _cancel_as_another(self, point, most):
+    def _cancel_as_another(self, point, maxima):
         "Raise the Cancel that another process raised, unless its scope has ended here; ProcessFailed if one failed"
-        if most.cancel==_failed:
-            raise ProcessFailed(self.watch.describe_failures() or f'process {most.failed-1} failed')
-        cancel = _cancels[most.cancel-1]
+        if maxima.cancel==_failed:
+            raise ProcessFailed(self.watch.describe_failures() or f'process {maxima.failed-1} failed')
+        cancel = _cancels[maxima.cancel-1]
         if point==f'after_cancel_{cancel.scope}': return
-        self.agreed = most.cancel
+        self.agreed_scope = maxima.cancel
         raise cancel(f'another process raised {cancel.__name__} before `{point}`')
 
-    def _check(self, point, most, least, things):
+    def _check(self, point, maxima, minima, values):
         "Raise ProcessFailed if the processes are at different points, or have different weights or hyperparameters"
         position = self.learn._position
-        if most.point!=least.point: raise ProcessFailed(
+        if maxima.point!=minima.point: raise ProcessFailed(
             f'the processes are at different points: {self.watch.describe_positions(f"`{point}`{position}")}. '
             'Call functions such as `validate` and `get_preds` in every process.')
         if point=='after_epoch': position = f', at the end of epoch {self.learn.epoch}'
-        if most.digest!=least.digest: raise ProcessFailed(
-            f'the processes have diverged{position}: {find_difference(things)}. '
+        if maxima.digest!=minima.digest: raise ProcessFailed(
+            f'the processes have diverged{position}: {find_difference(values)}. '
             'Change weights and hyperparameters identically in all processes. If they are meant to differ for a while, '
             'write `DistributedTrainer(compare=False)`')
 
     def _stop(self):
         "Stop the fit, with this process's reason or the one that another process stored"
         learn = self.learn
-        if not learn.stop_reason: learn.stop(self.own_stop or self.watch.store.get('stop').decode())
-        self.own_stop = None
+        if not learn.stop_reason: learn.stop(self.own_stop_reason or self.watch.store.get('stop').decode())
+        self.own_stop_reason = None
         self.interval.expire()   # synchronize at the end of this batch, where the stop takes effect in all processes
 
 # %% ../../nbs/processes/10_agreement.ipynb #9c94884f
@@ -397,7 +398,7 @@ def _acts_alike(cb, name):
     return False
 
 # %% ../../nbs/processes/10_agreement.ipynb #9c94885c
-def _callbacks_that_may_differ(learn):
+def _find_cbs_that_may_differ(learn):
     "Return the callbacks whose own class does not declare (`acts`) that they do the same in all processes"
     names = {*event,'acts'}
     def is_declared_alike(cb):
@@ -407,14 +408,14 @@ def _callbacks_that_may_differ(learn):
 
 def _could_decide(cbs, events):
     "Return whether one of the callbacks could decide something in this process alone, at one of the events"
-    return any(_handles_apart(cb, e) for cb in cbs for e in events)
+    return any(_may_decide_alone(cb, e) for cb in cbs for e in events)
 
-def _handles_apart(cb, e):
+def _may_decide_alone(cb, e):
     if not handler_of(cb, e): return False
     return is_called(cb, e) and not _acts_alike(cb, e)
 
 # %% ../../nbs/processes/10_agreement.ipynb #9c94885a
-def agree_already(
+def has_agreement(
     learn:Any # the Learner
 ) -> bool:
     "Return whether the Learner has an `Agreement`, which makes the processes agree"

@@ -21,43 +21,43 @@ from torch import distributed as dist
 from ..data.process import from_first, is_equal_in_all, num_distrib, rank_distrib
 
 # %% ../../nbs/processes/08_board.ipynb #b0a2d008
-_numbers = Struct('27q')   # the head of a message: checksum, index of the message, length of its data, 24 integers
-_room,_last = 2**14,4      # bytes for the data of a message; how many messages of a process are stored at a time
-_size = _numbers.size+_room
+_head = Struct('27q')   # the head of a message: checksum, index of the message, length of its data, 24 integers
+_max_bytes,_n_stored = 2**14,4   # bytes for the data of a message; how many messages of a process are stored
+_slot_size = _head.size+_max_bytes
 
 class SharedMemory:
     "Shared memory in which each process writes messages of integers and bytes, and reads those of all processes"
-    room = _room
+    max_bytes = _max_bytes   # the largest number of bytes in a message
     def __init__(self,
-        file:Any,  # the memory file (memfd), open for reading and writing; process 0 sets its size
-        rank:int,  # the rank of this process
-        world:int  # how many processes there are
+        file:Any,      # the memory file (memfd), open for reading and writing; process 0 sets its size
+        rank:int,      # the rank of this process
+        world_size:int # how many processes there are
     ):
-        self.file,self.rank,self.world = file,rank,world
+        self.file,self.rank,self.world_size = file,rank,world_size
         self.n = 0   # how many messages this process has written
-        if rank==0: os.ftruncate(file.fileno(), _size*_last*world)
-        self.memory = mmap(file.fileno(), _size*_last*world)
+        if rank==0: os.ftruncate(file.fileno(), _slot_size*_n_stored*world_size)
+        self.memory = mmap(file.fileno(), _slot_size*_n_stored*world_size)
         self._lock(rank, os.F_TLOCK)   # the system releases it when this process ends, for whatever reason
 
-    def _lock(self, rank, how):
+    def _lock(self, rank, command):
         os.lseek(self.file.fileno(), rank, os.SEEK_SET)
-        os.lockf(self.file.fileno(), how, 1)
+        os.lockf(self.file.fileno(), command, 1)
 
-    def _offset(self, rank, n): return (rank*_last + n%_last)*_size
+    def _offset(self, rank, n): return (rank*_n_stored + n%_n_stored)*_slot_size
 
     def begin(self,
         numbers:Sequence,    # at most 24 integers, of 64 bits
-        data:bytes|None=None # at most `room` bytes; None: this message has no data in any process
+        data:bytes|None=None # at most `max_bytes` bytes; None: this message has no data in any process
     ) -> 'Message':
         "Write this process's next message; return a `Message`, which waits for the messages of the other processes"
         self.n += 1
         size = -1 if data is None else len(data)
         padding = [0]*(24-len(numbers))
-        body = _numbers.pack(0, self.n, size, *numbers, *padding)[8:]   # without the checksum
+        body = _head.pack(0, self.n, size, *numbers, *padding)[8:]   # without the checksum
         if data is not None: body += data
-        at = self._offset(self.rank, self.n)
+        start = self._offset(self.rank, self.n)
         # the checksum reveals half-written messages
-        self.memory[at:at+8+len(body)] = crc32(body).to_bytes(8, 'little') + body
+        self.memory[start:start+8+len(body)] = crc32(body).to_bytes(8, 'little') + body
         return Message(self, self.n, numbers, data)
 
     def read(self,
@@ -65,20 +65,20 @@ class SharedMemory:
         n:int     # the index of the message, from 1
     ) -> tuple[list,bytes|None]|None:
         "Return the integers and data of a message, or None if it is incomplete; raise DistError if it was overwritten"
-        at = self._offset(rank, n)
-        end = at+_numbers.size
-        head = self.memory[at:end]
-        check,i,size,*numbers = _numbers.unpack(head)
-        if i<n or size>_room: return None   # a half-written message may contain anything
+        start = self._offset(rank, n)
+        end = start+_head.size
+        head = self.memory[start:end]
+        check,i,size,*numbers = _head.unpack(head)
+        if i<n or size>_max_bytes: return None   # a half-written message may contain anything
         data = self.memory[end:end+max(0, size)]
         is_complete = crc32(data, crc32(head[8:]))==check
         if not is_complete: return None
         if i>n: raise dist.DistError(f'process {rank} continued without this one')
         return numbers,data if size>=0 else None
 
-    def lost(self) -> list[int]:
+    def find_ended(self) -> list[int]:
         "Return the ranks of the other processes that have ended"
-        others = [rank for rank in range(self.world) if rank!=self.rank]
+        others = [rank for rank in range(self.world_size) if rank!=self.rank]
         return [*filter(self._has_no_lock, others)]
 
     def _has_no_lock(self, rank):
@@ -93,20 +93,20 @@ class Mismatch(dist.DistError):
 class Message:
     "A message of all processes: after `wait` it holds the largest value of each integer, and the data of each process"
     def __init__(self,
-        board:SharedMemory, # the shared memory that holds the message
-        n:int,              # the index of the message, from 1
-        own:Sequence,       # the integers of this process
-        data:bytes|None     # the data of this process; None: the message has none
+        memory:SharedMemory, # the shared memory that holds the message
+        n:int,               # the index of the message, from 1
+        numbers:Sequence,    # the integers of this process
+        data:bytes|None      # the data of this process; None: the message has none
     ):
-        self.board,self.n,self.failed = board,n,False
-        self.missing = {*range(board.world)} - {board.rank}
-        self.largest,self.data = [*own],{board.rank:data}
+        self.memory,self.n,self.failed = memory,n,False
+        self.missing = {*range(memory.world_size)} - {memory.rank}
+        self.largest,self.data = [*numbers],{memory.rank:data}
 
     def is_completed(self) -> bool:
         "Read the messages written so far; return whether all processes have written theirs, or one never will"
         if self.failed: return True
         for rank in [*self.missing]:
-            found = self.board.read(rank, self.n)
+            found = self.memory.read(rank, self.n)
             if found is None: continue
             self.missing.remove(rank)
             numbers,self.data[rank] = found
@@ -131,7 +131,7 @@ class Message:
         if self.failed: raise dist.DistError('a process has ended without writing its message')
 
     def _is_lost(self):
-        ended = self.missing.intersection(self.board.lost())
+        ended = self.missing.intersection(self.memory.find_ended())
         if not ended: return False
         self.is_completed()   # read again: a process may have written its message before it ended
         return bool(ended & self.missing)
@@ -148,13 +148,13 @@ def _open(pid, fd, name):
 
 def open_shared_memory() -> SharedMemory|None:
     "Return memory shared by all processes, or None if one of them cannot open it; all processes must call this"
-    rank,world,name = rank_distrib(),num_distrib(),uuid4().hex
+    rank,world_size,name = rank_distrib(),num_distrib(),uuid4().hex
     file = _memory(name) if rank==0 else None
-    board = None if file is None else SharedMemory(file, 0, world)   # sets the file's size before the others open it
+    board = None if file is None else SharedMemory(file, 0, world_size)   # sets the size before the others open it
     where = from_first(None if file is None else (os.getpid(), file.fileno(), name))
     if where is None: return None
     if rank: file = _open(*where)
-    if rank and file is not None: board = SharedMemory(file, rank, world)
+    if rank and file is not None: board = SharedMemory(file, rank, world_size)
     return board if is_equal_in_all(board is not None) else None   # process 0 has opened it: if equal, all have
 
 def _memory(name):

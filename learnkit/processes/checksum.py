@@ -25,7 +25,7 @@ from ..recovery.state import local_steps
 _integers = {1:torch.int8, 2:torch.int16, 4:torch.int32, 8:torch.int64}   # bytes per element -> integer type
 
 @cache
-def _factors(device):
+def _make_hash_factors(device):
     "Return odd int64 factors, one for each element of a chunk that fits into the processor's cache"
     n = 2**16 if device.type=='cpu' else 2**22
     return torch.arange(n, device=device)*-7046029254386353131 | 1   # `| 1`: odd, so that no bit gets lost
@@ -37,7 +37,7 @@ def checksum(
     t = t.detach()
     if t.is_complex(): t = torch.view_as_real(t)
     bits = t.contiguous().view(_integers[t.element_size()]).flatten()
-    factors = _factors(t.device)
+    factors = _make_hash_factors(t.device)
     total = torch.zeros((), dtype=torch.int64, device=t.device)
     for piece in bits.split(len(factors)):
         products = piece*factors[:len(piece)]
@@ -45,14 +45,14 @@ def checksum(
     return total
 
 # %% ../../nbs/processes/09_checksum.ipynb #c8ec5a0a
-def values_to_compare(
+def list_values_to_compare(
     learn:Any # the Learner, in a fit
 ) -> dict[str,Any]: # numbers and tensors, by their names in messages
     "Return the values to compare between processes; those that may explain other differences come first"
     equal = {'the epoch':learn.epoch, 'the number of training batches':learn.train_iter}
     equal.update(_list_hyperparameters(learn.opt.param_groups))
     in_local_steps = any(map(local_steps, learn.cbs))   # then the weights differ until the next outer step
-    if not in_local_steps: equal.update(_parameters(learn))
+    if not in_local_steps: equal.update(_list_comparable_params(learn))
     return equal
 
 def _list_hyperparameters(groups):
@@ -69,7 +69,7 @@ def _is_number(value):
     return type(value) in (int,float)
 
 # %% ../../nbs/processes/09_checksum.ipynb #c8ec5b0f
-def _parameters(learn):
+def _list_comparable_params(learn):
     "Return the parameters that can be compared, by name; those that DDP ignores may differ"
     ignored = getattr(get_model(learn.model), '_ddp_params_and_buffers_to_ignore', ())
     params = {}
@@ -84,16 +84,16 @@ def _has_all_values(p):
     return p.layout is torch.strided and not is_sharded(p)
 
 # %% ../../nbs/processes/09_checksum.ipynb #c8ec5a0d
-def checksums(
-    things:Mapping[str,Any] # numbers and tensors by name
+def compute_checksums(
+    values:Mapping[str,Any] # numbers and tensors by name
 ) -> dict[str,Any]: # numbers by name
-    "Return `things` with each tensor replaced by its checksum, or by a Python number if it has one element"
+    "Return `values` with each tensor replaced by its checksum, or by a Python number if it has one element"
     numbers,sums = {},{}
-    for name,thing in things.items():
-        numbers[name] = thing
-        if not isinstance(thing, Tensor): continue
-        if thing.numel()==1: numbers[name] = thing.item()
-        else: sums[name] = checksum(thing)
+    for name,value in values.items():
+        numbers[name] = value
+        if not isinstance(value, Tensor): continue
+        if value.numel()==1: numbers[name] = value.item()
+        else: sums[name] = checksum(value)
     numbers.update(zip(sums, _read_all(sums.values())))
     return numbers
 
@@ -105,49 +105,49 @@ def _read_all(sums):
 
 # %% ../../nbs/processes/09_checksum.ipynb #c8ec5b11
 def digest(
-    things:Mapping[str,Any] # numbers and tensors by name
+    values:Mapping[str,Any] # numbers and tensors by name
 ) -> int:
-    "Return a 56-bit hash of `things`, as a nonnegative integer"
-    small,rest = _split_small(things)
-    summary = [*checksums(rest).items(), *map(list, small.values())]
+    "Return a 56-bit hash of `values`, as a nonnegative integer"
+    small,rest = _split_small(values)
+    summary = [*compute_checksums(rest).items(), *map(list, small.values())]
     hashed = blake2b(repr(summary).encode(), digest_size=7)
     for tensors in small.values():
-        values = torch.cat([t.detach().flatten() for t in tensors.values()])
-        hashed.update(values.cpu().view(torch.uint8).numpy().data)
+        flat = torch.cat([t.detach().flatten() for t in tensors.values()])
+        hashed.update(flat.cpu().view(torch.uint8).numpy().data)
     return int.from_bytes(hashed.digest())
 
-def _split_small(things):
-    "Return the small tensors of `things`, grouped by dtype and device to be hashed together, and everything else"
+def _split_small(values):
+    "Return the small tensors of `values`, grouped by dtype and device to be hashed together, and everything else"
     small,rest = {},{}
-    for name,thing in things.items():
-        is_small = isinstance(thing, Tensor) and 1<thing.numel()<2**13
-        if is_small: small.setdefault((thing.dtype,thing.device), {})[name] = thing
-        else: rest[name] = thing
+    for name,value in values.items():
+        is_small = isinstance(value, Tensor) and 1<value.numel()<2**13
+        if is_small: small.setdefault((value.dtype,value.device), {})[name] = value
+        else: rest[name] = value
     return small,rest
 
 # %% ../../nbs/processes/09_checksum.ipynb #c8ec5a10
 def find_difference(
-    things:Mapping[str,Any] # the values that this process compares
+    values:Mapping[str,Any] # the values that this process compares
 ) -> str:
     "Return the first difference between the processes, in words, or '' if there is none; all processes must call it"
-    return describe_difference(gather_objects(checksums(things)))
+    return describe_difference(gather_objects(compute_checksums(values)))
 
 def describe_difference(
-    of_all:list[dict] # the result of `checksums` in each process
+    checksums_of_all:list[dict] # the result of `compute_checksums` in each process
 ) -> str:
     "Return in words which value differs first, and in which processes, or '' if all values are equal"
-    names = dict.fromkeys(chain.from_iterable(of_all))
-    different = [name for name in names if _find_ranks_that_differ(name, of_all)]
+    names = dict.fromkeys(chain.from_iterable(checksums_of_all))
+    different = [name for name in names if _find_ranks_that_differ(name, checksums_of_all)]
     if not different: return ''
     name,*more = different
-    ranks = _find_ranks_that_differ(name, of_all)
+    ranks = _find_ranks_that_differ(name, checksums_of_all)
     which = ', '.join(map(str, ranks[:8]))
     who = f'process {which}' if len(ranks)==1 else f'processes {which}'
     others = f' (and {len(more)} other things)' if more else ''
     if name.startswith('parameter'): return f'{name}{others} differs in {who} from that of process 0'
-    here,there = of_all[0].get(name, 'missing'),of_all[ranks[0]].get(name, 'missing')
+    here,there = checksums_of_all[0].get(name, 'missing'),checksums_of_all[ranks[0]].get(name, 'missing')
     return f'{name} is {here} in process 0 and {there} in {who}{others}'
 
-def _find_ranks_that_differ(name, of_all):
+def _find_ranks_that_differ(name, checksums_of_all):
     "Return the ranks of the processes whose checksum of this name differs from process 0's"
-    return [rank for rank,sums in enumerate(of_all) if sums.get(name)!=of_all[0].get(name)]
+    return [rank for rank,sums in enumerate(checksums_of_all) if sums.get(name)!=checksums_of_all[0].get(name)]

@@ -60,7 +60,7 @@ from ..loop.words import Word, observes, own_attr
 from ..optim.steps import accumulates
 from ..recovery.resume import distributes
 from ..recovery.state import local_steps
-from .agreement import Agreement, PhaseEnds, agree_already
+from .agreement import Agreement, PhaseEnds, has_agreement
 from .launch import check_seconds, announce_group, is_only_process, set_timeout, timeout_of
 from .shard_weights import ShardWeights
 from .shard import has_items, is_same_data, is_undivided, warn_unlike, shard_loader
@@ -287,7 +287,7 @@ class DistributedTrainer(Callback):
             self.added.append(GradientExchange(trained, self.gradient_group))
         if self.weigh and self.gradient_group is not None:
             self.added.append(ShardWeights(self.gradient_group, accumulates=any(map(accumulates, learn.cbs))))
-        if not agree_already(learn): self.added += self._agreement_cbs()
+        if not has_agreement(learn): self.added += self._agreement_cbs()
         learn.add_cbs(self.added)   # calls their `before_fit`
 
     def _agreement_cbs(self):

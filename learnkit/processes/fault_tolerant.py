@@ -35,7 +35,7 @@ from ..loop.words import Word
 from ..measure.batch_weight import BatchWeight, n_items
 from ..optim.steps import accumulates
 from .agreement import ProcessFailed, _cancels, scope_of
-from .checksum import values_to_compare, digest
+from .checksum import list_values_to_compare, digest
 from .crew import ReplicaGroup, check_divisible
 from .launch import check_seconds
 from .part_sums import PartSums, slice_part
@@ -423,7 +423,7 @@ class FaultTolerant(Resumable):
         if learn.iter and n==self.n_compared: return here   # nothing new to compare
         self.n_compared = n
         batch = {str(i):t for i,t in enumerate(leaves(whole)) if isinstance(t, Tensor)}
-        return here._replace(compares=1, weights=digest(values_to_compare(learn))%2**12, data=digest(batch)%2**12)
+        return here._replace(compares=1, weights=digest(list_values_to_compare(learn))%2**12, data=digest(batch)%2**12)
 
     def _check_equal(self, total):
         "Raise ProcessFailed if a sum is not the number of processes times this process's value"

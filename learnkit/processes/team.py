@@ -13,7 +13,7 @@ from typing import Any
 from ..data.process import Team, distributed_sampler, num_distrib, num_shards, shared_store
 from ..loop.dispatcher import callback_list
 from ..loop.signals import interruptibly
-from .agreement import Agreement, PhaseEnds, _channels, agree_already
+from .agreement import Agreement, PhaseEnds, _channels, has_agreement
 from .board import SharedMemory
 from .distributed import make_trainers
 from .launch import file_group, in_all, in_background, in_first, join_group, meet
@@ -69,7 +69,7 @@ class ProcessGroupTeam(Team):
 
     def _synchronize(self, learn, what):
         "Wait for the other processes; return False, without waiting, if this process is alone or has an `Agreement`"
-        if num_shards()==1 or agree_already(learn): return False
+        if num_shards()==1 or has_agreement(learn): return False
         interruptibly(meet, what, 'or in one process inside `with alone():`')
         return True
     def _sharing(self, learn, cbs=()):
@@ -80,7 +80,7 @@ class ProcessGroupTeam(Team):
         learn:Any # the Learner, in a fit
     ) -> None:
         "Wait for the other processes before a collective within a fit; raise a Cancel that any of them has raised"
-        if num_shards()>1 and agree_already(learn): learn.agreement._agree_at('ask')
+        if num_shards()>1 and has_agreement(learn): learn.agreement._agree_at('ask')
     def start_exchange(self,
         data:bytes # bytes of this process
     ) -> Callable|None:
@@ -89,13 +89,13 @@ class ProcessGroupTeam(Team):
         if not isinstance(memory, SharedMemory): return None
         watch:Any = get_watch()
         if watch.thread!=get_ident(): return None   # only the thread of the fit may write
-        message = memory.begin([len(data)], data[:memory.room])
+        message = memory.begin([len(data)], data[:memory.max_bytes])
         def receive():
             "Return a list of all processes' bytes, or None if the bytes of any process do not fit into the memory"
             watch.wait(message, watch.limit)
             largest,*_ = message.tolist()   # over all processes, so that all of them return None together
-            if largest>memory.room: return None
-            return [message.data[rank] for rank in range(memory.world)]
+            if largest>memory.max_bytes: return None
+            return [message.data[rank] for rank in range(memory.world_size)]
         return receive
     def meet(self,
         what:str # the operation that needs all processes, for messages
