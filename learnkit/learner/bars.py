@@ -26,14 +26,14 @@ class StreamProxy:
         "Erase the bar if it is drawn, write `s`, and return the number of characters written"
         if s and self.bar.active:
             self.bar.erase()
-            self.bar.midline = s[-1]!='\n'
+            self.bar.has_partial_line = s[-1]!='\n'
         return self.out.write(s)
 
 # %% ../../nbs/learner/10a_terminal_bar.ipynb #6d079d27
 class TerminalBar(LineDisplay):
     "Shows a progress bar on the last line of a terminal, and the rows of the table above it"
     pace,line,fill = .2,'','█'
-    active = midline = False
+    active = has_partial_line = False
     def begin(self, what, n):
         from fastprogress.fastprogress import ProgressBar
         self.end()
@@ -47,17 +47,17 @@ class TerminalBar(LineDisplay):
         "Replace those of `sys.stdout` and `sys.stderr` that are terminals with proxies, until `end` is called"
         if self.active: return
         self.out,self.active = sys.stdout,True   # the original stream, to which the bar itself writes
-        self._end_midline()
+        self._end_partial_line()
         self.fill = _choose_fill(self.fill, self.out)
         for name in ('stdout','stderr'):
             stream = getattr(sys, name)
             if hasattr(stream, 'isatty') and stream.isatty(): setattr(sys, name, StreamProxy(stream, self))
 
-    def _end_midline(self):
+    def _end_partial_line(self):
         "Write a newline if other text has left a line unfinished"
-        if not self.midline: return
+        if not self.has_partial_line: return
         self.out.write('\n')
-        self.midline = False
+        self.has_partial_line = False
 
     def update(self, i, note=''):
         self.bar.comment = note
@@ -68,11 +68,11 @@ class TerminalBar(LineDisplay):
         text:str # the percentage and the times, to show next to the bar
     ) -> None:
         "Draw the bar over the previous one, unless other text has left a line unfinished"
-        if self.midline: return
-        wipe,n_drawn = self._wipe(),len(self.line)
+        if self.has_partial_line: return
+        wipe,n_drawn = self._get_erase_code(),len(self.line)
         self.line = self.fitting(i, text, min(self.room(), 120))
         line = self.line if wipe else self.line.ljust(n_drawn)   # pad it to cover the previous bar
-        self._put(f'{wipe}{line}\r')
+        self._overwrite_line(f'{wipe}{line}\r')
 
     def fitting(self,
         i:int,     # number of batches done
@@ -83,13 +83,13 @@ class TerminalBar(LineDisplay):
         what,note = self.what,self.bar.comment
         done = f'{100*i//self.n}%' if self.n else i
         shortest = f'{what.split()[-1]} {done}'
-        forms = [self._bar(i, text, width), f'{what} {text}', f"{what} {i}/{self.n or '?'} {note}",
+        forms = [self._format_full_bar(i, text, width), f'{what} {text}', f"{what} {i}/{self.n or '?'} {note}",
                  f'{shortest} {note}', shortest]
         for form in forms:
             if 0<len(form)<=width: return form
         return shortest[:width]
 
-    def _bar(self, i, text, width):
+    def _format_full_bar(self, i, text, width):
         "Return the bar with `width` characters, or '' if the number of batches is unknown or `width` is too small"
         room = width - len(self.what) - len(text) - 4
         if not self.n or room<5: return ''
@@ -98,7 +98,7 @@ class TerminalBar(LineDisplay):
 
     def room(self): return shutil.get_terminal_size().columns - 1
 
-    def _wipe(self):
+    def _get_erase_code(self):
         "Return the control code that erases the bar if the narrowed terminal has wrapped its line, otherwise ''"
         if not self.line: return ''
         if len(self.line)<=self.room(): return ''
@@ -107,16 +107,16 @@ class TerminalBar(LineDisplay):
     def erase(self) -> None:
         "Erase the bar, so that its line is empty"
         if self.line:
-            wipe = self._wipe() or ' '*len(self.line)
-            self._put(f'{wipe}\r')
+            wipe = self._get_erase_code() or ' '*len(self.line)
+            self._overwrite_line(f'{wipe}\r')
         self.line = ''
 
-    def _put(self, s): write_out(print, '\r' + s, end='', file=self.out, flush=True)
+    def _overwrite_line(self, s): write_out(print, '\r' + s, end='', file=self.out, flush=True)
 
     def leave(self):
-        if self.line and not self.midline:
+        if self.line and not self.has_partial_line:
             line = self.line[:self.room()]
-            self._put(f'{self._wipe()}{line}\n')   # written over the echoed ^C
+            self._overwrite_line(f'{self._get_erase_code()}{line}\n')   # written over the echoed ^C
         self.line = ''
 
     def end(self):
@@ -160,7 +160,7 @@ def show_style() -> None:
 # %% ../../nbs/learner/10b_notebook_bar.ipynb #81db44fc
 class NotebookBar(LineDisplay):
     "Shows a bar for the epochs, the table, and a bar for the batches, in the output of a notebook cell"
-    pace,left = .2,False
+    pace,keeps_bars = .2,False
     master = bar = None
     counts_down = True
     def __init__(self,
@@ -191,7 +191,7 @@ class NotebookBar(LineDisplay):
         self.bar.comment = note
         self.bar.update(i)
 
-    def leave(self): self.left = True
+    def leave(self): self.keeps_bars = True
 
     def end(self):
         if self.bar: self.bar.on_iter_end()
@@ -207,7 +207,7 @@ class NotebookBar(LineDisplay):
         displayed = getattr(master, 'inner_dict', None)   # missing in fastprogress 1.0 without matplotlib
         has_figures = hasattr(master, 'graph_fig') or hasattr(master, 'imgs_fig')
         if displayed is None or has_figures: return master.on_iter_end()
-        if not self.left:
+        if not self.keeps_bars:
             for bar in ('pb1','pb2'): displayed.pop(bar, None)
         master.show()   # what `on_iter_end` does, but in 1.1 that needs matplotlib
 
@@ -252,8 +252,8 @@ class ProgressCallback(Callback):
     name = 'progress'   # also for subclasses
     order,nested = 60,False
     kind = mbar = table = layer = None
-    begun = None   # (time at which the first phase began, fraction of the fit done by then); None: not yet
-    due = 0.       # the time of the next update
+    start = None   # (time at which the first phase began, fraction of the fit done by then); None: not yet
+    next_update = 0.   # the time of the next update
     def __init__(self,
         kind:str|None=None,    # a name in `displays`: 'notebook', 'terminal', 'lines'; None: depends on the output
         every:float|None=None  # seconds between two updates; None: 30 for 'lines', else 0.2
@@ -275,15 +275,15 @@ class ProgressCallback(Callback):
         n_epoch = 0   # no table
         if shows_epochs: n_epoch = learn.n_epoch
         self.mbar = displays[kind](n_epoch)
-        self.step = self.every
-        if self.every is None: self.step = self.mbar.pace
+        self.interval = self.every
+        if self.every is None: self.interval = self.mbar.pace
         if self.table: self._write(learn.recorder.metric_names)
 
-    def _display(self):
+    def _get_display(self):
         if self.mbar is None: self._open()   # opened late, so that messages from `before_fit` are above the table
         return self.mbar
 
-    def before_epoch(self):    self._display().epoch(self.learn.epoch)
+    def before_epoch(self):    self._get_display().epoch(self.learn.epoch)
     def before_train(self):    self._begin('train')
     def before_validate(self): self._begin('valid')
 
@@ -291,34 +291,34 @@ class ProgressCallback(Callback):
         learn = self.learn
         what = learn.mode
         if learn.mode=='fit': what = f'Epoch {learn.epoch+1}/{learn.n_epoch} {phase}'
-        self._display().begin(what, learn.n_iter)
-        if self.begun is None: self.begun = time.perf_counter(),learn.pct_train
-        self.mbar.shown = 0   # the number of batches displayed so far
-        self.due = time.perf_counter() + self.step
+        self._get_display().begin(what, learn.n_iter)
+        if self.start is None: self.start = time.perf_counter(),learn.pct_train
+        self.mbar.n_shown = 0   # the number of batches displayed so far
+        self.next_update = time.perf_counter() + self.interval
 
     def after_batch(self):
         now = time.perf_counter()
-        if now>=self.due: self._update(now)
+        if now>=self.next_update: self._update(now)
 
     def _update(self, now):
         if self.mbar is None: return
-        learn,self.due = self.learn,now + self.step
+        learn,self.next_update = self.learn,now + self.interval
         notes,loss = [],None
         if learn.training: loss = getattr(learn, 'smooth_loss', None)
         if loss is not None: notes.append(f'loss {loss.item():.4f}')
-        notes += self._time_left(now)
-        self.mbar.shown = learn.iter+1
-        self.mbar.update(self.mbar.shown, ', '.join(notes))
+        notes += self._format_time_left(now)
+        self.mbar.n_shown = learn.iter+1
+        self.mbar.update(self.mbar.n_shown, ', '.join(notes))
 
-    def _time_left(self, now):
+    def _format_time_left(self, now):
         "Return a list with the remaining time of the fit as text; empty for a fit of one epoch, or without an estimate"
         learn = self.learn
         if learn.mode!='fit' or learn.n_epoch<2: return []
         if not learn.n_iter: return []   # without it, `pct_train` grows once per epoch
-        begun,pct_begun = self.begun
-        done = learn.pct_train-pct_begun
+        start,pct_at_start = self.start
+        done = learn.pct_train-pct_at_start
         if done<=0: return []
-        left = format_time((now-begun)*(1-learn.pct_train)/done)
+        left = format_time((now-start)*(1-learn.pct_train)/done)
         if getattr(self.mbar, 'counts_down', False): return [f'{left} left in all']
         return [f'{left} left']
 
@@ -328,10 +328,10 @@ class ProgressCallback(Callback):
 
     def after_exception(self):
         learn = self.learn
-        if learn.mode!='fit' or self.mbar is None or self.begun is None: return
-        is_behind = learn.iter is not None and learn.iter>self.mbar.shown
+        if learn.mode!='fit' or self.mbar is None or self.start is None: return
+        is_behind = learn.iter is not None and learn.iter>self.mbar.n_shown
         if is_behind and type(self.mbar) is not LineDisplay:   # a LineDisplay shows the position in the line below
-            self.mbar.update(learn.iter, ', '.join(self._time_left(time.perf_counter())))
+            self.mbar.update(learn.iter, ', '.join(self._format_time_left(time.perf_counter())))
         self.mbar.leave()
         if learn.logger==self._write: self.mbar.write(self._describe_end())
 
@@ -349,10 +349,10 @@ class ProgressCallback(Callback):
         if self.mbar:
             self.mbar.end()
             self.mbar.close()
-        self.mbar = self.table = self.begun = None
+        self.mbar = self.table = self.start = None
         remove_layer(self.learn, self.layer)   # this callback may be removed during a fit
         self.layer = None
         if write_out.n_failed: write_out.report()
     after_fit = cleanup
 
-    def _write(self, row): self._display().write([format_value(o) for o in row], table=True)
+    def _write(self, row): self._get_display().write([format_value(o) for o in row], table=True)

@@ -48,7 +48,7 @@ def open_memmap(
     with torch.serialization.set_default_mmap_options(flags): return torch.load(path, mmap=True, weights_only=True)
 
 # %% ../../nbs/learner/15a_memmap.ipynb #50cd4ec4
-def shared_memmap(
+def create_shared_memmap(
     path:str|Path,     # the file, in a folder that all processes share
     shape:tuple,       # the shape of the tensor
     dtype:torch.dtype, # the dtype of its elements
@@ -94,7 +94,7 @@ class TensorBuffer:
         self.n = n if dim==0 else None
         self.dim,self.dtype,self.positions,self.file,self.key = dim,dtype,positions,file,key
         self.out:Any = None                          # the tensor, once its shape is known
-        self.filled = 0                              # number of samples written to the tensor or the block
+        self.n_filled = 0                            # number of samples written to the tensor or the block
         self.chunks = []                             # results that do not fit into the tensor
         self.block:Any = None                        # the latest chunk, with room for further batches
         self.sizes = None if key is None else []     # number of samples in each batch; None: not needed
@@ -102,8 +102,8 @@ class TensorBuffer:
         self.places = iter(())                       # views of the tensor or the block to copy them to
         self.pending = []                            # batches to write later
         self.max_pending = 1                         # number of batches to write at once
-        self.coming:tuple[int,Arrival]|None = None   # (number of the first sample, samples being copied to the CPU)
-        self.dirty = 0                               # bytes written to the file since it was mapped
+        self.arriving:tuple[int,Arrival]|None = None # (number of the first sample, samples being copied to the CPU)
+        self.n_dirty_bytes = 0                       # bytes written to the file since it was mapped
 
     def append(self,
         t:Any # the results of a batch: a tensor, or a list with one entry per sample
@@ -118,7 +118,7 @@ class TensorBuffer:
                 if place is None: place = self._find_next_place()
                 if place is not None:
                     place.copy_(t)
-                    self.filled += self.direct_shape[self.dim]
+                    self.n_filled += self.direct_shape[self.dim]
                     return
             if self.max_pending>1: t = t.clone()   # its memory may be reused before it is written
         self.pending.append(t)
@@ -129,8 +129,8 @@ class TensorBuffer:
         bs = self.direct_shape[self.dim]
         if self.out is None: room = self._begin_block()
         else:
-            n_batches = min(64, (self.n-self.filled)//bs)
-            room = self.out[self.filled:self.filled+n_batches*bs]
+            n_batches = min(64, (self.n-self.n_filled)//bs)
+            room = self.out[self.n_filled:self.n_filled+n_batches*bs]
         if room.numel(): self.places = iter(room.split(bs, self.dim))
         return next(self.places, None)
 
@@ -145,8 +145,8 @@ class TensorBuffer:
 
     def _end_block(self):
         "Store the content of the block as a chunk"
-        if self.block is not None: self.chunks.append(self.block.narrow(self.dim, 0, self.filled))
-        self.block,self.filled,self.places = None,0,iter(())
+        if self.block is not None: self.chunks.append(self.block.narrow(self.dim, 0, self.n_filled))
+        self.block,self.n_filled,self.places = None,0,iter(())
 
     def _send(self):
         ts,self.pending = self.pending,[]
@@ -165,7 +165,7 @@ class TensorBuffer:
         "The results so far: a tensor, or a list if they do not fit into one tensor, or None if no batch had results"
         self.flush()
         if self.out is None: return self._join()
-        is_whole = self.filled==self.n or self._is_shared   # other processes write the rest of a shared tensor
+        is_whole = self.n_filled==self.n or self._is_shared   # other processes write the rest of a shared tensor
         if not is_whole: return self._join()
         if self.file is None: return self.out
         return open_memmap(self.file)
@@ -200,7 +200,7 @@ class TensorBuffer:
         if self.out is None and not self._allocate(ts[0]): return False
         kinds = {(t.shape[1:],t.dtype) for t in ts}
         if kinds!={(self.item_shape,self.batch_dtype)}: return False
-        return self.filled + _count_rows(ts)<=self.n
+        return self.n_filled + _count_rows(ts)<=self.n
 
     def _allocate(self, t):
         "Allocate the tensor for samples shaped like those of `t`; return False if their number is unknown or 0"
@@ -210,7 +210,7 @@ class TensorBuffer:
         if not prod(shape): self.file = None   # an empty tensor needs no file
         if self.file is None: self.out = torch.empty(shape, dtype=dtype)
         elif self.key is None: self.out = create_memmap(self.file, shape, dtype)
-        else: self.out = shared_memmap(self.file, shape, dtype, self.key)
+        else: self.out = create_shared_memmap(self.file, shape, dtype, self.key)
         return True
 
     def _get_dtype(self, t):
@@ -220,11 +220,11 @@ class TensorBuffer:
 
     def _write(self, ts):
         "Write the batches `ts` to their positions; start copying those that are on an accelerator"
-        i,self.filled = self.filled,self.filled+_count_rows(ts)
+        i,self.n_filled = self.n_filled,self.n_filled+_count_rows(ts)
         self.places = iter(())   # these places may be occupied now
         self._receive()
-        if ts[0].is_cpu: self._put(i, ts)
-        else: self.coming = i,Arrival(ts[0] if len(ts)==1 else torch.cat(ts))
+        if ts[0].is_cpu: self._write_at(i, ts)
+        else: self.arriving = i,Arrival(ts[0] if len(ts)==1 else torch.cat(ts))
         if ts[-1].nbytes: self._plan_next(ts[-1])
 
     def _plan_next(self, t):
@@ -237,11 +237,11 @@ class TensorBuffer:
 
     def _receive(self):
         "Wait for samples being copied from an accelerator, and write them"
-        if self.coming is None: return
-        (i,arrival),self.coming = self.coming,None
-        self._put(i, [arrival.get()])
+        if self.arriving is None: return
+        (i,arrival),self.arriving = self.arriving,None
+        self._write_at(i, [arrival.get()])
 
-    def _put(self, i, ts):
+    def _write_at(self, i, ts):
         "Write the batches `ts`, which are on the CPU, from sample number `i` on"
         j = i+_count_rows(ts)
         if self.positions is not None: self.out[self.positions[i:j]] = torch.cat(ts).to(self.out.dtype)
@@ -253,8 +253,8 @@ class TensorBuffer:
         "Map the file again if the `n` samples just written leave many of its pages in memory"
         size = self.out[:1].nbytes
         if self.positions is not None: size = max(size, mmap.PAGESIZE)   # each sample may be on a page of its own
-        self.dirty += n*size
-        if self.dirty>2**25: self.out,self.dirty = open_memmap(self.file, write=True),0
+        self.n_dirty_bytes += n*size
+        if self.n_dirty_bytes>2**25: self.out,self.n_dirty_bytes = open_memmap(self.file, write=True),0
 
     def _add_chunk(self, t):
         "Append a copy of `t` on the CPU as a separate chunk"
@@ -294,9 +294,9 @@ class TensorBuffer:
 
     def _get_written(self):
         "Return the samples written so far, in the order of arrival"
-        if self.positions is not None: return self.out[self.positions[:self.filled]]
-        written = self.out[:self.filled]
-        if 2*self.filled>self.n: return written
+        if self.positions is not None: return self.out[self.positions[:self.n_filled]]
+        written = self.out[:self.n_filled]
+        if 2*self.n_filled>self.n: return written
         return written.clone()   # a view would keep the whole tensor in memory, and in files
 
     def _reorder(self, results):

@@ -65,7 +65,7 @@ def _make_dls_error(o):
                      'write `learn.dls = DataLoaders(train, valid)`')
 
 # %% ../../nbs/learner/00a_argument_types.ipynb #8c480754
-def device_error(
+def make_device_error(
     device:torch.device # the device for the data
 ) -> RuntimeError:
     "Return the error for a device that this machine does not have"
@@ -148,7 +148,7 @@ def note_loss_error(
     if hint: add_note(e, hint)
 
 # %% ../../nbs/learner/00b_steps.ipynb #5eb19023
-def check_one_loss(
+def check_scalar_loss(
     loss:torch.Tensor, # the loss from which the backward pass started
     e:RuntimeError     # the error of the backward pass
 ) -> None:
@@ -174,7 +174,7 @@ def note_backward_error(
         '`x = x + y`. `with torch.autograd.detect_anomaly(): learn.fit(1)` names the line')
 
 # %% ../../nbs/learner/00b_steps.ipynb #d7e05fef
-def loss_tensor(
+def make_loss_tensor(
     learn:Any, # the Learner, in a batch
     loss:Any   # the result of the loss function, or the loss in the model's output
 ) -> torch.Tensor|None:
@@ -232,13 +232,13 @@ from ..loop.check import func_name
 from ..loop.tracebacks import text_of
 
 # %% ../../nbs/learner/00c_layers.ipynb #2f0a1954
-def _frames(e) -> Iterator[FrameType]:
+def _yield_frames(e) -> Iterator[FrameType]:
     tb = e.__traceback__
     while tb is not None:
         yield tb.tb_frame
         tb = tb.tb_next
 
-def _args(frame):
+def _get_args(frame):
     "Return the arguments of the function that runs in `frame`"
     code = frame.f_code
     return [frame.f_locals.get(name) for name in code.co_varnames[:code.co_argcount]]
@@ -249,9 +249,9 @@ def layer_hint(
 ) -> str: # a sentence; empty if no layer of the model raised `e`
     "Return which layer raised `e`, the shape of its input, and a suggestion"
     innermost = None   # the arguments of the last `forward` that takes an input
-    for frame in _frames(e):
+    for frame in _yield_frames(e):
         if frame.f_code.co_name!='forward': continue
-        args = _args(frame)
+        args = _get_args(frame)
         if len(args)>1: innermost = args
     if innermost is None: return ''
     layer,x,*_ = innermost
@@ -311,7 +311,7 @@ def data_hint(
         '`__getitem__` (an image with `torchvision.transforms.ToTensor()`), or give the DataLoader a `collate_fn`')
     in_worker = re.search(r'^Raised by sample .*', text, re.M)
     if in_worker: return in_worker[0] + where
-    frames  = [*_frames(e)]
+    frames  = [*_yield_frames(e)]
     modules = [frame.f_globals.get('__name__') for frame in frames]
     if _fetch in modules: return _make_sample_hint(e, frames[modules.index(_fetch):], where)
     starts_worker = {'multiprocessing.reduction','torch.utils.data.dataloader'} <= {*modules}
@@ -324,7 +324,7 @@ def _make_sample_hint(e, frames, where):
     "Return which sample raised `e`, or which samples the `collate_fn` was called with; '' if that is unknown"
     fetch   = frames[0].f_locals
     reading = [frame for frame in frames if frame.f_code.co_name=='__getitem__']
-    if reading: return _read_hint(e, fetch['self'].dataset, _args(reading[0])[-1], where)
+    if reading: return _make_read_hint(e, fetch['self'].dataset, _get_args(reading[0])[-1], where)
     idxs,samples = fetch.get('possibly_batched_index'),fetch.get('data')
     if not isinstance(idxs, list) or not isinstance(samples, list): return ''
     none = [str(i) for i,sample in zip(idxs, samples) if sample is None]
@@ -334,15 +334,15 @@ def _make_sample_hint(e, frames, where):
     name = func_name(fetch['self'].collate_fn)
     return f'Raised by the `collate_fn` of the DataLoader, `{name}`, for samples {idxs[0]} to {idxs[-1]}{where}'
 
-def _read_hint(e, ds, i, where):
+def _make_read_hint(e, ds, i, where):
     "Return which sample raised `e`; for an IndexError also the dataset's length"
     while type(ds) is Subset: ds = ds.dataset   # `i` indexes the innermost dataset
-    raised_by = _raised_by(ds, i) + where
+    raised_by = _describe_sample(ds, i) + where
     if not isinstance(e, IndexError) or not hasattr(ds, '__len__'): return raised_by
     if not len(ds): return raised_by
     return f'{raised_by}. Its `__len__` returns {len(ds)}: is that right?'
 
-def _raised_by(ds, i): return f'Raised by sample {i!r:.60} of the dataset {type(ds).__name__}'
+def _describe_sample(ds, i): return f'Raised by sample {i!r:.60} of the dataset {type(ds).__name__}'
 
 # %% ../../nbs/learner/00c_layers.ipynb #c5a10e02
 class _NamedSamples:
@@ -353,7 +353,7 @@ class _NamedSamples:
         except Exception as e:
             ds = self.dataset
             while type(ds) is Subset: ds,i = ds.dataset,ds.indices[i]
-            e.add_note(_raised_by(ds, i))
+            e.add_note(_describe_sample(ds, i))
             raise
 
 class _Fetcher(torch_fetch._MapDatasetFetcher):

@@ -21,44 +21,44 @@ from ..loop.loop import loader_len
 # %% ../../nbs/learner/25a_combined_loader.ipynb #3317a9b5
 class CombinedSource:
     "A loader in a `CombinedLoader`, with its position"
-    live:Any = None      # the iterator of the current pass; None: it is not open
-    n_pass = done = 0    # the number of the current pass, from 0; how many of its batches were returned
+    iterator:Any = None  # the iterator of the current pass; None: it is not open
+    n_pass = n_done = 0  # the number of the current pass, from 0; how many of its batches were returned
     laps = 0             # number of passes that have ended since the pass of the `CombinedLoader` began
     def __init__(self,
         name:str, # the loader's name
         dl:Any    # any iterable of batches
-    ): self.name,self.passes = name,ResumableLoader(as_loader(dl, name))
+    ): self.name,self.loader = name,ResumableLoader(as_loader(dl, name))
 
     def begin(self) -> None:
         "Begin again: the next batch is the first one of a new pass"
-        self.n_pass += self.done>0
-        self.live,self.done,self.laps = None,0,0
-        self.n = loader_len(self.passes.dl)
+        self.n_pass += self.n_done>0
+        self.iterator,self.n_done,self.laps = None,0,0
+        self.n = loader_len(self.loader.dl)
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         "Whether all batches were returned once; if the length is unknown, True only after a request for one more batch"
-        return self.laps>0 or self.done==self.n
+        return self.laps>0 or self.n_done==self.n
 
     def open(self) -> Iterator:
         "Open and return the iterator of a pass; first call the data's `set_epoch` with the pass's number, to shuffle"
-        set_epoch(self.passes.dl, self.n_pass)
-        with inform_workers(self.passes, self.n_pass): self.live = iter(self.passes)
-        return self.live
+        set_epoch(self.loader.dl, self.n_pass)
+        with inform_workers(self.loader, self.n_pass): self.iterator = iter(self.loader)
+        return self.iterator
 
     def next(self) -> Any:
         "Return the next batch; raise StopIteration after the last one"
-        if self.live is None: self.open()
-        try: b = next(self.live)
+        if self.iterator is None: self.open()
+        try: b = next(self.iterator)
         except StopIteration:
             self.laps += 1
             raise
-        self.done += 1
+        self.n_done += 1
         return b
 
     def restart(self) -> Any:
         "Begin another pass and return its first batch; raise ValueError if the pass has no batch"
-        self.n_pass,self.live,self.done = self.n_pass+1,None,0
+        self.n_pass,self.iterator,self.n_done = self.n_pass+1,None,0
         try: return self.next()
         except StopIteration: raise ValueError(
             f'the loader {self.name!r} should restart, but yields no batch: it can probably be read only once. '
@@ -66,18 +66,18 @@ class CombinedSource:
 
     def state_dict(self) -> dict:
         "Return the position in the loader"
-        is_live,n_given = self.live is not None,0
-        if is_live: n_given = self.done
-        place = self.passes.state(n_given)
-        return dict(n_pass=self.n_pass, done=self.done, laps=self.laps, live=is_live, place=place)
+        is_live,n_given = self.iterator is not None,0
+        if is_live: n_given = self.n_done
+        place = self.loader.state(n_given)
+        return dict(n_pass=self.n_pass, done=self.n_done, laps=self.laps, live=is_live, place=place)
 
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
         "Restore the position in the loader from `state`"
-        self.n_pass,self.done,self.laps = state['n_pass'],state['done'],state['laps']
-        if state['place'] is not None: self.passes.begin_at(state['place'])
-        self.live = None
+        self.n_pass,self.n_done,self.laps = state['n_pass'],state['done'],state['laps']
+        if state['place'] is not None: self.loader.begin_at(state['place'])
+        self.iterator = None
         if state['live']: self.open()
 
 class CombinedBatches:
@@ -174,13 +174,13 @@ class CombinedLoader:
             if self.order=='in_turn' and self._all_ended(): raise
             return source.restart()
 
-    def _all_ended(self): return all(source.ended for source in self._with_share())
-    def _with_share(self): return [source for source in self.sources.values() if self.shares[source.name]>0]
+    def _all_ended(self): return all(source.has_ended for source in self._list_weighted_sources())
+    def _list_weighted_sources(self): return [source for source in self.sources.values() if self.shares[source.name]>0]
 
     def _take_next_by_weight(self):
         "Return a batch of the source with the largest credit, that is, the furthest behind its weight"
         self.shares = self._get_shares()
-        names = [source.name for source in self._with_share()]
+        names = [source.name for source in self._list_weighted_sources()]
         name = max(names, key=lambda k: (self.credit[k], self.shares[k]))
         b,size = self._take_next_from(self.sources[name]),1
         if self.size is not None: size = self.size(b)
@@ -199,7 +199,7 @@ class CombinedLoader:
     def _take_next_in_sequence(self):
         "Return a batch of the first source that has one left; raise StopIteration if none has"
         for source in self.sources.values():
-            if source.ended: continue
+            if source.has_ended: continue
             self.dl_name = source.name
             try: return source.next()
             except StopIteration: pass
@@ -230,12 +230,12 @@ class CombinedLoader:
 # %% ../../nbs/learner/25a_combined_loader.ipynb #fb2f40a7
 def _yield_loader_order(shares):
     "Yield without end the index of the next loader: the one with the largest credit"
-    credit,whole = [0]*len(shares),sum(shares)
+    credit,total = [0]*len(shares),sum(shares)
     while True:
         i = max(range(len(shares)), key=lambda k: (credit[k], shares[k]))
         yield i
         for k,share in enumerate(shares): credit[k] += share
-        credit[i] -= whole
+        credit[i] -= total
 
 @lru_cache
 def _compute_length(ns, weights, until):
@@ -245,9 +245,9 @@ def _compute_length(ns, weights, until):
     if has_empty: return sum(1 for _ in CombinedLoader(by_name(map(range, ns)), weights=by_name(weights), until=until))
     used = [(n, weight) for n,weight in zip(ns, weights) if weight>0]
     ns,shares = zip(*used)
-    whole = _as_integers(shares)
-    if whole is None: return _count_by_simulation(ns, shares, until)
-    return _count_by_period(ns, whole, until)
+    integers = _as_integers(shares)
+    if integers is None: return _count_by_simulation(ns, shares, until)
+    return _count_by_period(ns, integers, until)
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #c0a1f2e4
 def _as_integers(shares):
@@ -255,23 +255,23 @@ def _as_integers(shares):
     ratios = [share.as_integer_ratio() for share in shares]
     denominator = lcm(*[d for _,d in ratios])
     if denominator>2**20: return None   # as with .7 or 1/3, whose sums are rounded
-    whole = [n*denominator//d for n,d in ratios]
-    divisor = gcd(*whole)
-    whole = [n//divisor for n in whole]
-    if sum(whole)>10_000: return None
-    return whole
+    multiples = [n*denominator//d for n,d in ratios]
+    divisor  = gcd(*multiples)
+    integers = [n//divisor for n in multiples]
+    if sum(integers)>10_000: return None
+    return integers
 
 def _count_by_period(ns, shares, until):
     "Return the number of batches in a pass over loaders of `ns` batches, for integer shares"
     period = sum(shares)
     places:list = [[] for _ in shares]   # for each loader, the positions of its batches in a period of the order
     for place,i in enumerate(islice(_yield_loader_order(shares), period)): places[i].append(place)
-    def before(i, m):
+    def count_before(i, m):
         "Return how many batches precede batch `m` of loader `i`"
         periods,rest = divmod(m, shares[i])
         return periods*period + places[i][rest]
-    if until=='shortest': return min(before(i, n) for i,n in enumerate(ns))
-    return max(before(i, n-1)+1 for i,n in enumerate(ns))
+    if until=='shortest': return min(count_before(i, n) for i,n in enumerate(ns))
+    return max(count_before(i, n-1)+1 for i,n in enumerate(ns))
 
 def _count_by_simulation(ns, shares, until):
     "Return the number of batches in a pass over loaders of `ns` batches, by simulating the pass"
@@ -337,7 +337,7 @@ class EachLoader(Callback):
     "Gives each loader of a `CombinedLoader` its own loss function, and columns for its loss and metrics"
     order,run_valid,modes = 51,False,('fit',)   # after the Recorder, to which it adds columns
     loader:Any = None                             # the `CombinedLoader` of this fit
-    last:Any = None                               # the last loss that was added to the columns
+    last_loss:Any = None                          # the last loss that was added to the columns
     late = False   # its columns must exist when the fit begins
     def __init__(self,
         loss_funcs:Mapping|None=None, # loader name -> loss function; other loaders use the Learner's
@@ -359,14 +359,14 @@ class EachLoader(Callback):
             loss = AvgLoss()
             mean_losses.append(loss)
             self.columns[k] = [LoaderMetric(k, m) for m in (loss, *deepcopy(mk_metrics(each.get(k))))]
-        if self._zipped: self._check_zipped(rec)
+        if self._is_zipped: self._check_zipped(rec)
         if rec is None: return
         losses = None
-        if self._zipped: losses = SumOfLosses(mean_losses)
+        if self._is_zipped: losses = SumOfLosses(mean_losses)
         rec.add_train_metrics([*chain.from_iterable(self.columns.values())], losses)
 
     @property
-    def _zipped(self) -> bool:
+    def _is_zipped(self) -> bool:
         "Whether the loaders are zipped: a batch has a part for each loader, and one optimizer step"
         return self.learn is not None and getattr(self.learn.dls.train, 'order', None)=='zip'
 
@@ -380,7 +380,7 @@ class EachLoader(Callback):
     def conflicts(self) -> dict[str,str]:
         "The features that it conflicts with, and why: shards of a batch and, with zipped loaders, passes over a batch"
         res = dict(parts='a shard of a batch does not belong to a loader')
-        if self._zipped: res['passes'] = (
+        if self._is_zipped: res['passes'] = (
             "the parts of a zipped batch are no longer available at its step: write order='in_turn'")
         return res
 
@@ -397,7 +397,7 @@ class EachLoader(Callback):
     def after_train(self): self.learn.dl_name = None
     def cleanup(self):
         self.learn.dl_name,self.columns = None,{}
-        self.loader = self.last = None
+        self.loader = self.last_loss = None
 
     def wrap(self, what:str, do:Callable) -> Callable:
         if what=='fetched': return partial(self._run_batch, do)
@@ -421,8 +421,8 @@ class EachLoader(Callback):
         finally: remove_layer(learn, layer)
 
     def _measure(self, name):
-        if self.learn.loss is self.last: return   # the batch was cancelled before it had a loss
-        self.last = self.learn.loss
+        if self.learn.loss is self.last_loss: return   # the batch was cancelled before it had a loss
+        self.last_loss = self.learn.loss
         for m in self.columns[name]: m.metric.accumulate(self.learn)
 
     def _run_parts(self, do, parts):

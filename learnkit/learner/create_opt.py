@@ -34,7 +34,7 @@ def _note_origin(learn, recipe, given_lr):
     wrapped = get_model(learn.model) is not learn.model
     learn._opt_origin = SimpleNamespace(opt=learn.opt, recipe=recipe, wrapped=wrapped, lr=learn.lr, given_lr=given_lr)
 
-def _recipe(learn): return learn.opt_func,learn.splitter,learn.wd_bn_bias,learn.train_bn
+def _get_recipe(learn): return learn.opt_func,learn.splitter,learn.wd_bn_bias,learn.train_bn
 
 def _find_given_lr(learn):
     "Return the learning rate that the user passed or assigned; None if there is none"
@@ -59,7 +59,7 @@ def _take_lrs(learn, opt):
     if are_equal: learn.lr = lrs[0]
     else: learn.lr = lrs
 
-def _groups(learn, model):
+def _make_groups(learn, model):
     "Return the splitter's groups; add to the last group the loss function's parameters that are in no optimizer yet"
     groups = param_dicts(learn.splitter(model))
     missing = _find_missing_params(learn, groups)
@@ -98,29 +98,29 @@ def _params_of(group):
 def _make_opt(learn, groups):
     "Create an optimizer for parameter groups"
     norms,biases = _find_norms_and_biases(learn)
-    no_decay,always = norms+biases,norms   # `always`: parameters that are trained in frozen groups too
+    no_decay,always_trained = norms+biases,norms   # parameters that are trained in frozen groups too
     if learn.wd_bn_bias: no_decay = ()
-    if not learn.train_bn: always = ()
+    if not learn.train_bn: always_trained = ()
     opt_func,lr = learn.opt_func,_find_given_lr(learn)
     if not hasattr(opt_func, 'add_param_group'): opt_func = as_opt_func(opt_func)
-    if hasattr(opt_func, 'rates'): return opt_func(learn.model, groups, lr, no_decay, always)
-    return create_optimizer(opt_func, groups, creation_lr(opt_func, lr), no_decay, always)
+    if hasattr(opt_func, 'rates'): return opt_func(learn.model, groups, lr, no_decay, always_trained)
+    return create_optimizer(opt_func, groups, creation_lr(opt_func, lr), no_decay, always_trained)
 
 # %% ../../nbs/learner/30_create_opt.ipynb #7647781c
 def _find_norms_and_biases(learn):
     "Return the parameters of norm layers and all other biases, in all trained modules"
     norms,biases = [],[]
-    for module in _trained_modules(learn, learn.model):
+    for module in _list_trained_modules(learn, learn.model):
         its_norms,its_biases = norms_and_biases(module)
         norms += its_norms
         biases += its_biases
     return norms,biases
 
-def _trained_modules(learn, model): return [model, *modules_of_loss(learn).values()]
+def _list_trained_modules(learn, model): return [model, *modules_of_loss(learn).values()]
 
 # %% ../../nbs/learner/30_create_opt.ipynb #ede8bdfb
 @contextmanager
-def _unfreeze_within(learn):
+def _unfreeze_temporarily(learn):
     "Unfreeze all groups in a `with` block, as a splitter may skip frozen parameters; then freeze them again"
     frozen = getattr(learn.opt, 'frozen_idx', 0)
     if frozen: learn.opt.unfreeze()
@@ -144,9 +144,9 @@ def create_opt(
 ) -> None:
     "Move the model to `learn.device`, set `learn.opt` to a new optimizer for it, and update `learn.lr`"
     move_model(learn.model, learn.device)
-    with _unfreeze_within(learn):
-        opt = _make_opt(learn, _groups(learn, learn.model))
-        _use_opt(learn, opt, _recipe(learn))
+    with _unfreeze_temporarily(learn):
+        opt = _make_opt(learn, _make_groups(learn, learn.model))
+        _use_opt(learn, opt, _get_recipe(learn))
 
 # %% ../../nbs/learner/30_create_opt.ipynb #50f4f977
 def _find_untrained(learn):
@@ -154,19 +154,19 @@ def _find_untrained(learn):
     opt = learn.opt
     if not hasattr(opt, 'param_groups'): return {}
     modules = {'':learn.model, **modules_of_loss(learn)}
-    lost = params_without_optimizer(modules, opt)
-    if not lost: return lost   # the usual case: no need to look at other optimizers
+    untrained = params_without_optimizer(modules, opt)
+    if not untrained: return untrained   # the usual case: no need to look at other optimizers
     return params_without_optimizer(modules, opt, *_list_all_optimizers(learn))
 
 def adopt_params(
     learn:Any,         # the Learner
-    running:bool=False # is a fit running? Then raise RuntimeError if the optimizer cannot take them
+    is_running:bool=False # is a fit running? Then raise RuntimeError if the optimizer cannot take them
 ) -> dict:             # name -> parameter
     "Add to the optimizer the new parameters that the splitter returns; return those that are in no optimizer even then"
-    lost = _find_untrained(learn)
-    if not lost: return lost
-    if not _is_own_opt(learn): return lost
-    with _unfreeze_within(learn): _add_missing(learn, lost, running)
+    untrained = _find_untrained(learn)
+    if not untrained: return untrained
+    if not _is_own_opt(learn): return untrained
+    with _unfreeze_temporarily(learn): _add_missing_params(learn, untrained, is_running)
     return _find_untrained(learn)
 
 def _is_own_opt(learn):
@@ -177,31 +177,31 @@ def _is_own_opt(learn):
     return not is_built(learn.opt_func)
 
 # %% ../../nbs/learner/30_create_opt.ipynb #50f4f90c
-def _add_missing(learn, lost, running):
-    "If the splitter returns any of the parameters `lost`, add them to the optimizer, or replace it with a new one"
+def _add_missing_params(learn, untrained, is_running):
+    "If the splitter returns any of the parameters `untrained`, add them to the optimizer, or replace it with a new one"
     model = learn.model
     if not learn._opt_origin.wrapped: model = get_model(model)
-    groups = _groups(learn, model)
+    groups = _make_groups(learn, model)
     given = chain.from_iterable(map(_params_of, groups))
-    if {*map(id, given)}.isdisjoint(map(id, lost.values())): return
-    if not running: move_model(learn.model, learn.device)
+    if {*map(id, given)}.isdisjoint(map(id, untrained.values())): return
+    if not is_running: move_model(learn.model, learn.device)
     new = _make_opt(learn, groups)
-    if running: _check_can_take(learn, new, lost)
+    if is_running: _check_can_add_params(learn, new, untrained)
     if can_take_params(learn.opt, new):
-        in_order = chain.from_iterable(m.parameters() for m in _trained_modules(learn, model))
+        in_order = chain.from_iterable(m.parameters() for m in _list_trained_modules(learn, model))
         learn.opt.take_params(new, [*map(id, in_order)])
     else:
         new.take_state(learn.opt)
-        _use_opt(learn, new, _recipe(learn))
+        _use_opt(learn, new, _get_recipe(learn))
 
-def _check_can_take(learn, new, lost):
-    "Raise RuntimeError if the parameters `lost` cannot be added to the optimizer during a fit"
+def _check_can_add_params(learn, new, untrained):
+    "Raise RuntimeError if the parameters `untrained` cannot be added to the optimizer during a fit"
     if isinstance(learn.model, DistributedDataParallel):
         why = 'their gradients would not be averaged over the processes'
     elif not can_take_params(learn.opt, new): why = 'the optimizer cannot be replaced'
     else: return
     raise RuntimeError(
-        f'{describe_params(lost)} became trainable in the middle of a fit{learn._position}, where {why}: '
+        f'{describe_params(untrained)} became trainable in the middle of a fit{learn._position}, where {why}: '
         'create or unfreeze them before the fit')
 
 # %% ../../nbs/learner/30_create_opt.ipynb #bfc841e1
@@ -214,23 +214,23 @@ def ready_opt(
         learn.create_opt()
         is_users = learn.opt is not learn._opt_origin.opt   # a subclass has its own `create_opt`
         if is_users: _note_origin(learn, None, _find_given_lr(learn))
-    else: _follow_model(learn)
+    else: _adopt_new_params(learn)
 
 def _has_new_recipe(learn):
     "Return whether the Learner created the optimizer, from arguments that have changed since"
     origin = learn._opt_origin
-    return learn.opt is origin.opt and origin.recipe not in (None, _recipe(learn))
+    return learn.opt is origin.opt and origin.recipe not in (None, _get_recipe(learn))
 
-def _follow_model(learn):
+def _adopt_new_params(learn):
     "Add the current model's new parameters to the optimizer; raise ValueError if it has none of the model's"
     opt = learn.opt
     if not hasattr(opt, 'set_hyper'): opt = OptimWrapper(opt=by_hand(opt))
     if opt is not learn._opt_origin.opt: _use_opt(learn, opt, None)
-    lost = adopt_params(learn)
-    if not lost: return
+    untrained = adopt_params(learn)
+    if not untrained: return
     trains_none = param_ids(learn.opt).isdisjoint(map(id, learn.model.parameters()))
     if trains_none: raise ValueError(
-        f'`learn.opt` has none of the model\'s parameters ({describe_params(lost)}): create it from '
+        f'`learn.opt` has none of the model\'s parameters ({describe_params(untrained)}): create it from '
         '`learn.model.parameters()`, or set `learn.opt = None`, so that the next fit creates one from `opt_func`')
 
 # %% ../../nbs/learner/30_create_opt.ipynb #deaa308b
@@ -263,22 +263,22 @@ def _restore_wd(learn, old):
 def _read_decays(opt): return [h.get('wd') for h in opt.hypers]
 
 # %% ../../nbs/learner/30_create_opt.ipynb #3871e7e0
-def check_trained(
+def check_all_trained(
     learn:Any # the Learner, after a batch
 ) -> None:
     "Raise RuntimeError if parameters in no optimizer have a gradient; warn if a loss was assigned to `learn.loss`"
-    lost = {name:p for name,p in _find_untrained(learn).items() if p.grad is not None}
-    if lost:
-        for p in lost.values(): p.grad = None
-        raise _make_untrained_error(lost)
+    untrained = {name:p for name,p in _find_untrained(learn).items() if p.grad is not None}
+    if untrained:
+        for p in untrained.values(): p.grad = None
+        raise _make_untrained_error(untrained)
     if learn.train_iter==1: _check_leaves(learn)
     if getattr(learn.loss, 'requires_grad', False): check_written_loss(learn)
 
-def _make_untrained_error(lost):
+def _make_untrained_error(untrained):
     return RuntimeError(
-        f'{describe_params(lost)} got gradients, but are not in the optimizer, so they would never be trained. Let '
-        '`splitter` return them, or create the optimizer with them; or freeze them with `requires_grad_(False)`. If '
-        'another optimizer trains them, store it in an attribute of a callback')
+        f'{describe_params(untrained)} got gradients, but are not in the optimizer, so they would never be trained. '
+        'Let `splitter` return them, or create the optimizer with them; or freeze them with `requires_grad_(False)`. '
+        'If another optimizer trains them, store it in an attribute of a callback')
 
 # %% ../../nbs/learner/30_create_opt.ipynb #3871e7f2
 def _check_leaves(learn):
@@ -286,12 +286,12 @@ def _check_leaves(learn):
     loss = vars(learn.current_run).get('loss_grad')   # missing in a cancelled batch
     if not isinstance(loss, Tensor) or not hasattr(learn.opt, 'param_groups'): return
     trained = param_ids(learn.opt)
-    others = [p for p in graph_params(loss) if id(p) not in trained]
+    others = [p for p in find_graph_params(loss) if id(p) not in trained]
     if not others: return   # the usual case
-    lost = _find_ownerless(learn, others)
-    if not lost: return
-    for p in lost: p.grad = None
-    raise _make_ownerless_error(lost)
+    ownerless = _find_ownerless(learn, others)
+    if not ownerless: return
+    for p in ownerless: p.grad = None
+    raise _make_ownerless_error(ownerless)
 
 def _find_ownerless(learn, params):
     "Return the given parameters that have a gradient and belong to no module and no optimizer"
@@ -301,9 +301,9 @@ def _find_ownerless(learn, params):
     return [p for p in params if p.grad is not None and id(p) not in known]
 
 # %% ../../nbs/learner/30_create_opt.ipynb #3871e7f5
-_writes_grad = type(get_gradient_edge(torch.ones(1, requires_grad=True)).node)   # `AccumulateGrad`
+_grad_accumulator = type(get_gradient_edge(torch.ones(1, requires_grad=True)).node)   # `AccumulateGrad`
 
-def graph_params(
+def find_graph_params(
     loss:Tensor # a loss, before or after its backward pass
 ) -> list[nn.Parameter]:
     "Return the parameters in the autograd graph of the loss, each once"
@@ -312,15 +312,15 @@ def graph_params(
         if node is None or node in nodes: continue
         nodes[node] = None
         edges += node.next_functions
-    leaves = [node.variable for node in nodes if node.__class__ is _writes_grad]
+    leaves = [node.variable for node in nodes if node.__class__ is _grad_accumulator]
     return [t for t in leaves if t.__class__ is nn.Parameter]
 
-def _make_ownerless_error(lost):
+def _make_ownerless_error(ownerless):
     "Return the error for parameters that are in no module and no optimizer"
-    shapes = dict.fromkeys(str(tuple(p.shape)) for p in lost)   # each shape once, in order
+    shapes = dict.fromkeys(str(tuple(p.shape)) for p in ownerless)   # each shape once, in order
     first  = ', '.join([*shapes][:3])
-    described = f'{len(lost)} parameters of shapes {first}'
-    if len(lost)==1: described = f'1 parameter of shape {first}'
+    described = f'{len(ownerless)} parameters of shapes {first}'
+    if len(ownerless)==1: described = f'1 parameter of shape {first}'
     return RuntimeError(
         f'{described} got gradients, but are in no module and no optimizer, so they would never be trained. Store '
         'layers in an `nn.ModuleList` instead of a list, and parameters of a loss in an `nn.Module`; or let `splitter` '

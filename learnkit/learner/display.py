@@ -24,48 +24,48 @@ class Arrangement(NamedTuple):
     lines:list  # for each line, pairs: a column's index (None: an empty cell), its width with the gap
 
 def arrange_columns(
-    names:list, # the columns' names
-    needs:list, # the width that each column's values need
-    room:float  # number of characters that fit into a line
+    names:list,        # the columns' names
+    value_widths:list, # the width that each column's values need
+    max_width:float    # number of characters that fit into a line
 ) -> Arrangement:
     "Arrange columns in as few lines as possible, if necessary with broken names"
-    widest = [max(len(name), need) for name,need in zip(names, needs)]
+    widest = [max(len(name), need) for name,need in zip(names, value_widths)]
     columns = [width+2 for width in widest]
-    if sum(columns)-2<=room: return Arrangement(2, [[*enumerate(columns)]])
-    return _arrange_narrower(widest, _find_narrowest(names, needs, room), room)
+    if sum(columns)-2<=max_width: return Arrangement(2, [[*enumerate(columns)]])
+    return _arrange_narrower(widest, _find_narrowest(names, value_widths, max_width), max_width)
 
 # %% ../../nbs/learner/05a_text_table.ipynb #ce5eebe1
-def _find_narrowest(names, needs, room):
+def _find_narrowest(names, value_widths, max_width):
     "Return the smallest widths of columns whose names are broken, but not their values and words"
     narrowest = []
-    for name,need in zip(names, needs):
+    for name,need in zip(names, value_widths):
         word = max(map(len, re.split(r'(?<=[\W_])', name)))
-        is_broken = 2*word>room   # a word longer than half a line may be broken too
+        is_broken = 2*word>max_width   # a word longer than half a line may be broken too
         if not is_broken: need = max(need, word)
         narrowest.append(need)
     return narrowest
 
-def _arrange_narrower(widest, narrowest, room):
+def _arrange_narrower(widest, narrowest, max_width):
     "Arrange columns narrower than `widest`: in one line if they fit, otherwise in several"
     for limit in range(max(widest), 7, -1):
         columns = _limit_widths(widest, narrowest, limit, gap=2)
-        if sum(columns)-2<=room: return Arrangement(2, [[*enumerate(columns)]])
+        if sum(columns)-2<=max_width: return Arrangement(2, [[*enumerate(columns)]])
     columns = _limit_widths(widest, narrowest, 8, gap=1)
-    if sum(columns)-1<=room: return Arrangement(1, [[*enumerate(columns)]])
-    return Arrangement(2, _split_into_lines(_limit_widths(widest, narrowest, 9, gap=2), room))
+    if sum(columns)-1<=max_width: return Arrangement(1, [[*enumerate(columns)]])
+    return Arrangement(2, _split_into_lines(_limit_widths(widest, narrowest, 9, gap=2), max_width))
 
 # %% ../../nbs/learner/05a_text_table.ipynb #bee6cb1c
 def _limit_widths(widest, narrowest, limit, gap):
     "Return the widths of columns, the gap included, with at most `limit` characters, but no less than `narrowest`"
     return [min(wide, max(limit, narrow)) + gap for wide,narrow in zip(widest, narrowest)]
 
-def _split_into_lines(widths, room):
+def _split_into_lines(widths, max_width):
     "Return the columns in as many lines as they need; each line after the first begins with an empty cell"
     first,*others = widths
     lines:list[list[tuple[int|None,int]]] = [[(0, first)]]
     used = first
     for i,width in enumerate(others, 1):
-        if used+width-2>room and len(lines[-1])>1:
+        if used+width-2>max_width and len(lines[-1])>1:
             lines.append([(None, first)])
             used = first
         lines[-1].append((i, width))
@@ -79,33 +79,33 @@ class TextTable:
         names:list # the columns' names
     ):
         self.names,self.lines = names,None
-        self.needs = [len(names[0]), *[8]*(len(names)-2), 5][:len(names)]   # the last column has times
+        self.value_widths = [len(names[0]), *[8]*(len(names)-2), 5][:len(names)]   # the last column has times
 
     def write(self,
         row:list,      # the cells of a row; the column names, to get the header alone
         room:float=inf # number of characters that fit into a line
     ) -> list: # the lines, each a list of pairs: index of a column, its padded text
         "Return the lines of a row, after those of the header if the row is the first or needs another arrangement"
-        if self.lines and self._width(self._pad(row))<=room: return self._pad(row)
+        if self.lines and self._measure_width(self._pad_row(row))<=room: return self._pad_row(row)
         if row==self.names: return self._arrange(room)
-        self.needs = [max(len(cell), need) for cell,need in zip(row, self.needs)]
-        return self._arrange(room) + self._pad(row)
+        self.value_widths = [max(len(cell), need) for cell,need in zip(row, self.value_widths)]
+        return self._arrange(room) + self._pad_row(row)
 
     def _arrange(self, room):
         "Arrange the columns, and return the lines of the header"
-        self.gap,self.lines = arrange_columns(self.names, self.needs, room)
-        if len(self.lines)>1: return self._break_head()
+        self.gap,self.lines = arrange_columns(self.names, self.value_widths, room)
+        if len(self.lines)>1: return self._break_header()
         for i,width in self.lines[0]:
-            if width-self.gap<len(self.names[i]): return self._break_head()
-        return self._pad(self.names)
+            if width-self.gap<len(self.names[i]): return self._break_header()
+        return self._pad_row(self.names)
 
-    def _width(self, lines): return max(len(line_text(line)) for line in lines)
+    def _measure_width(self, lines): return max(len(format_line(line)) for line in lines)
 
-    def _pad(self, row):
+    def _pad_row(self, row):
         "Return the padded cells of a row, line by line"
         return [[_pad_cell(row, i, width) for i,width in line] for line in self.lines]
 
-    def _break_head(self):
+    def _break_header(self):
         head = []
         for line in self.lines:
             parts  = [self._break_name(i, width) for i,width in line]
@@ -125,7 +125,7 @@ def _pad_cell(row, i, width):
     if i is None: return i,' '.ljust(width)
     return i,f'{row[i]} '.ljust(width)
 
-def line_text(
+def format_line(
     line:list # pairs: index of a column, its padded text
 ) -> str:
     "Return a line of a table as a string"
@@ -200,7 +200,7 @@ class LineDisplay:
         table:bool=False # is `line` a row of the table?
     ) -> None:
         "Print a line of text, or a row of the table"
-        if table: line = '\n'.join(map(line_text, self.arrange_row(line)))
+        if table: line = '\n'.join(map(format_line, self.arrange_row(line)))
         write_out(print, line, flush=True)
 
     def arrange_row(self,

@@ -19,17 +19,17 @@ from ..loop.run import show_result
 class _missing: pass   # stands for a name that no longer exists since `make lib` wrote the file
 
 def complete_docs(
-    only:str|None=None # the name of a module; None: all imported modules
+    module_name:str|None=None # the name of a module; None: all imported modules
 ) -> None:
     "Add sections on parameters and exceptions to docstrings, unless Python has removed these (`-OO`)"
     file = Path(sys.modules['learnkit'].__file__).with_name('_docs.json')
     if not file.is_file(): return   # a packed application may lack it
     for module,texts in json.loads(file.read_text(encoding='utf-8')).items():
-        if module not in sys.modules or only not in (None, module): continue
-        for name,text in texts.items(): _complete(sys.modules[module], name, text)
+        if module not in sys.modules or module_name not in (None, module): continue
+        for name,text in texts.items(): _complete_doc(sys.modules[module], name, text)
 
 # %% ../../nbs/learner/65_docs.ipynb #1d7635ec
-def _complete(module, name, text):
+def _complete_doc(module, name, text):
     "Add `text` to the docstring of the object in a module called `name`, such as 'Learner.fit'"
     o = module
     for part in name.split('.'): o = getattr(o, part, _missing)
@@ -44,7 +44,7 @@ def _add_text(f, text):
     f.__doc__ = f'{doc}\n\n{text}'
 
 # %% ../../nbs/learner/65_docs.ipynb #d065b7da
-heading = r'(?m)^(Args|Args of \w+|Returns|Raises):\n((?: {4}.*\n?)+)'
+section_pattern = r'(?m)^(Args|Args of \w+|Returns|Raises):\n((?: {4}.*\n?)+)'
 
 def parse_meanings(
     lines:str # the lines below `Args:` in a docstring
@@ -99,11 +99,11 @@ class Param(NamedTuple):
     default:str   # the default, shortened
     meaning:str   # the text of its comment
 
-    def in_call(self) -> str:
+    def format_in_call(self) -> str:
         "Return the parameter as it is displayed in the signature of a page"
         if not self.default: return self.name
         return f'{self.name}={self.default}'
-    def in_text(self) -> str:
+    def format_in_text(self) -> str:
         "Return the parameter as it is displayed on a page in a terminal"
         line = self.name
         if self.type: line += f': {self.type}'
@@ -111,9 +111,10 @@ class Param(NamedTuple):
         if not self.meaning: return line
         return f'{line}\n{_wrap(self.meaning, "    ")}'
 
-def _wrap(text, first='', rest='    '): return textwrap.fill(text, 100, initial_indent=first, subsequent_indent=rest)
+def _wrap(text, first_indent='', indent='    '):
+    return textwrap.fill(text, 100, initial_indent=first_indent, subsequent_indent=indent)
 
-def _params(signature, meaning_of):
+def _list_params(signature, meaning_of):
     "Return the `Param`s of a signature, without `self`; `meaning_of`: their meanings by name"
     params = []
     for p in signature.parameters.values():
@@ -124,14 +125,14 @@ def _params(signature, meaning_of):
     return params
 
 # %% ../../nbs/learner/65_docs.ipynb #193d4fb7
-def _format_signature(f):
+def _get_signature(f):
     try: return inspect.signature(f)
     except (TypeError,ValueError): return inspect.Signature()   # a module, or a function written in C
 
 def _split_sections(f, text):
     "Return the sections of the docstring of `f` by heading; {} if they are about the constructor of a base class"
     sections = {}
-    for head,lines in re.findall(heading, text):
+    for head,lines in re.findall(section_pattern, text):
         is_args = head.startswith('Args')
         if is_args and inspect.isclass(f) and not documents_init(head, f): return {}
         sections['Args' if is_args else head] = textwrap.dedent(lines).strip()
@@ -147,14 +148,14 @@ class Doc:
         self.name = getattr(function, '__qualname__', function.__name__).split('<locals>.')[-1]
         self.module = getattr(function, '__module__', function.__name__)
         text = inspect.getdoc(f) or ''
-        self.about = re.sub(r'\n{3,}', '\n\n', re.sub(heading, '', text)).strip()
+        self.about = re.sub(r'\n{3,}', '\n\n', re.sub(section_pattern, '', text)).strip()
         sections  = _split_sections(f, text)
-        signature = _format_signature(function)
+        signature = _get_signature(function)
         self.returned,self.raises = sections.get('Returns', ''),sections.get('Raises', '').splitlines()
         self.result,self.params,self.call = '',[],''
         if not inspect.isclass(f): self.result = format_annotation(signature.return_annotation)
-        if function is f: self.params = _params(signature, parse_meanings(sections.get('Args', '')))
-        if callable(f): self.call = f"({', '.join(p.in_call() for p in self.params)})"
+        if function is f: self.params = _list_params(signature, parse_meanings(sections.get('Args', '')))
+        if callable(f): self.call = f"({', '.join(p.format_in_call() for p in self.params)})"
 
     def _describe_chapter(self):
         "Return a sentence on the notebook that explains the object, with the notebook's subject, or '' if unknown"
@@ -166,7 +167,7 @@ class Doc:
         if not module.__doc__: return text
         return f'{text}: {module.__doc__.splitlines()[0]}'
 
-    def _result(self):
+    def _describe_result(self):
         "Return a text on the type and the meaning of the result, or '' if nothing is known"
         parts = []
         if self.result not in ('','None'): parts.append(f'`{self.result}`')
@@ -176,8 +177,8 @@ class Doc:
 
     def __repr__(self):
         parts = [_wrap(self.name + self.call), self.about]
-        parts.append('\n'.join(p.in_text() for p in self.params))
-        parts.append(_wrap(self._result()))
+        parts.append('\n'.join(p.format_in_text() for p in self.params))
+        parts.append(_wrap(self._describe_result()))
         if self.raises:
             lines = [_wrap(line, '    ', '        ') for line in self.raises]
             parts.append('\n'.join(['Raises', *lines]))
@@ -185,36 +186,38 @@ class Doc:
         return '\n\n'.join(filter(None, parts))
 
     def _repr_html_(self):
-        params = [[_code(p.name), _code(p.type), _code(p.default), _html(p.meaning)] for p in self.params]
-        errors = []
+        params,errors = [],[]
+        for p in self.params:
+            cells = [*map(_format_code, (p.name, p.type, p.default)), _format_html(p.meaning)]
+            params.append(cells)
         for line in self.raises:
             error,_,meaning = line.partition(': ')
-            errors.append([_code(error), _html(meaning)])
+            errors.append([_format_code(error), _format_html(meaning)])
         return ''.join([
-            f'<p><b>{_code(self.name + self.call)}</b></p>',
-            f'<p style="white-space:pre-wrap">{_html(self.about)}</p>',
-            _table(['<b>parameter</b>','<b>type</b>','<b>default</b>',''], params),
-            _format_paragraph(self._result()),
-            _table(['<b>raises</b>',''], errors),
+            f'<p><b>{_format_code(self.name + self.call)}</b></p>',
+            f'<p style="white-space:pre-wrap">{_format_html(self.about)}</p>',
+            _format_table(['<b>parameter</b>','<b>type</b>','<b>default</b>',''], params),
+            _format_paragraph(self._describe_result()),
+            _format_table(['<b>raises</b>',''], errors),
             _format_paragraph(self._describe_chapter())])
 
 def _escape(s):
     from html import escape   # only notebooks need it
     return escape(s)
 
-def _code(s): return f'<code>{_escape(s)}</code>' if s else ''
+def _format_code(s): return f'<code>{_escape(s)}</code>' if s else ''
 
 # %% ../../nbs/learner/65_docs.ipynb #a3ec64c1
-def _html(s): return re.sub(r'`([^`]*)`', r'<code>\1</code>', _escape(s))
-def _format_paragraph(s): return f'<p>{_html(s)}</p>' if s else ''
-def _row(cells):
+def _format_html(s): return re.sub(r'`([^`]*)`', r'<code>\1</code>', _escape(s))
+def _format_paragraph(s): return f'<p>{_format_html(s)}</p>' if s else ''
+def _format_row(cells):
     columns = [f'<td style="text-align:left">{cell}</td>' for cell in cells]
     return f"<tr>{''.join(columns)}</tr>"
 
 # %% ../../nbs/learner/65_docs.ipynb #127e374a
-def _table(head, rows):
+def _format_table(head, rows):
     if not rows: return ''
-    return f"<table>{''.join(map(_row, [head, *rows]))}</table>"
+    return f"<table>{''.join(map(_format_row, [head, *rows]))}</table>"
 
 # %% ../../nbs/learner/65_docs.ipynb #98c76e6c
 def _find_named(name):

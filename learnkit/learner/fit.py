@@ -118,9 +118,9 @@ def as_duration(
 ) -> Time:
     "Return `much` as a `Time`; raise ValueError if it is not a valid length of a fit"
     if isinstance(much, (str,Time)): return _parse_amount(much)
-    return Time(check_whole('n_epoch', much, 0, _epochs), 'ep')
+    return Time(check_whole('n_epoch', much, 0, _expected_epochs), 'ep')
 
-_epochs = "an integer (write an amount such as '500ba' as a string, and a learning rate as `lr=…`)"
+_expected_epochs = "an integer (write an amount such as '500ba' as a string, and a learning rate as `lr=…`)"
 
 def _parse_amount(much):
     try: t = Time(much)
@@ -149,8 +149,8 @@ class TrainFor(Callback):
     done:Any = 0           # the amount done, in the unit of the total
     at,before = -1,0       # the current epoch, and the amount done before it
     since = None           # time since which `done` does not count, if the unit is seconds; None: another unit
-    idle,n_skipped = 0,0   # number of epochs in a row without training; number of epochs that `start_epoch` skips
-    fresh = False          # True in a fit until its first training phase begins
+    n_idle,n_skipped = 0,0   # number of epochs in a row without training; number of epochs that `start_epoch` skips
+    is_fresh = False       # True in a fit until its first training phase begins
     def __init__(self,
         much:str|Time # the amount of training, such as '2000ba', '500st', '1e6sp', '3e8tok' or '30m'
     ):
@@ -174,13 +174,13 @@ class TrainFor(Callback):
         if self.unit!='ba' and learn.current_run.start_epoch: raise ValueError(
             f'start_epoch={learn.current_run.start_epoch} skips epochs, whose length is unknown in a fit of '
             f'{learn.current_run.duration}: specify batches, or resume from a checkpoint')
-        self.done = self.before = self.idle = 0
-        self.at,self.n_skipped,self.fresh = -1,learn.current_run.start_epoch,True
+        self.done = self.before = self.n_idle = 0
+        self.at,self.n_skipped,self.is_fresh = -1,learn.current_run.start_epoch,True
         self.since = None
         if self.unit=='s': self.since = monotonic()
 
     def before_train(self):
-        learn,self.fresh = self.learn,False
+        learn,self.is_fresh = self.learn,False
         if self.n_skipped: self._count_skipped()
         if self.at!=learn.epoch: self.at,self.before = learn.epoch,self.amount
         if self.unit=='ba': self._limit_batches()
@@ -210,11 +210,11 @@ class TrainFor(Callback):
         if self.unit=='st': self.done = learn.train_steps   # a step may follow the last batch
         learn.pct_train = pct = self.pct   # a time limit: time has passed since the last batch
         trained_nothing = self.at!=learn.epoch or self.done==self.before
-        if trained_nothing: self.idle += 1
-        else: self.idle = 0
-        if self.idle>=max_idle: raise RuntimeError(
-            f'{self.idle} epochs in a row trained no batch, so a fit of {learn.current_run.duration} would never end: '
-            'raise `CancelFit` to end it, or let some epochs train')
+        if trained_nothing: self.n_idle += 1
+        else: self.n_idle = 0
+        if self.n_idle>=max_idle: raise RuntimeError(
+            f'{self.n_idle} epochs in a row trained no batch, so a fit of {learn.current_run.duration} would never '
+            'end: raise `CancelFit` to end it, or let some epochs train')
         learn.n_epoch = self._estimate_epochs(pct)
 
     def _estimate_epochs(self, pct):
@@ -254,7 +254,7 @@ class TrainFor(Callback):
         self.done,self.at,self.before = state['done'],state['at'],state['before']
         self.n_skipped = 0
         if self.since is not None: self.since = monotonic()
-        if not self.fresh: return   # later, `after_epoch` estimates the number
+        if not self.is_fresh: return   # later, `after_epoch` estimates the number
         next_epoch = self.at+1 if self.pct>=1 else self.at+2
         self.learn.n_epoch = max(self.learn.n_epoch, next_epoch)
 

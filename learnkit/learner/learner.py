@@ -94,7 +94,7 @@ def default_callbacks(
     listed = L(getattr(defaults, 'callbacks', None))
     ours,names = [],set()
     for cb in listed:
-        cls = _class(cb)
+        cls = _class_of(cb)
         names.add(cls.__name__)
         if issubclass(cls, Callback): ours.append(cb)
     if 'CastToTensor' in names: own = [*own, CastToTensor]   # fastai was imported, so its tensors may be used
@@ -102,14 +102,14 @@ def default_callbacks(
     if has_others or not ours:
         further = [cb for cb in ours if cb not in own]
         ours = [*own, *further]
-    given = [_class(cb) for cb in L(cbs)]
-    return [cb for cb in ours if not _is_replaced(_class(cb), given)]
+    given = [_class_of(cb) for cb in L(cbs)]
+    return [cb for cb in ours if not _is_replaced(_class_of(cb), given)]
 
 def _is_replaced(cls, given):
     "Return whether one of the classes in `given` replaces a default callback of class `cls`"
     return cls.single and any(issubclass(other, cls) for other in given)
 
-def _class(cb): return cb if isclass(cb) else type(cb)
+def _class_of(cb): return cb if isclass(cb) else type(cb)
 
 # %% ../../nbs/learner/35b_train_eval.ipynb #49a0597e
 from itertools import chain
@@ -118,18 +118,18 @@ from ..data.loaders import set_epoch
 from ..data.modules import get_model, one_param
 from ..optim.opt_state import move_opt_state
 from ..optim.optimizer import OptimWrapper
-from .create_opt import check_trained, move_model
+from .create_opt import check_all_trained, move_model
 from ..loop.run import switch_opt
 from ..optim.inventory import called_module, losses_of, modules_beside
 
 # %% ../../nbs/learner/35b_train_eval.ipynb #43b8c25b
-def _find_beside_model(learn):
+def _find_losses_to_move(learn):
     "Return the loss functions, or their modules, that have to move with the model: modules and objects with `to`"
-    beside:list[Any] = [*modules_beside(learn).values()]
+    movable:list[Any] = [*modules_beside(learn).values()]
     for f in losses_of(learn).values():
         if called_module(f) is not None: continue   # it is among the modules already
-        if callable(getattr(f, 'to', None)): beside.append(f)
-    return beside
+        if callable(getattr(f, 'to', None)): movable.append(f)
+    return movable
 
 def _choose_device_of_run(learn):
     "Return the device to move the model to; None if it should stay where it is"
@@ -142,16 +142,16 @@ class TrainEvalCallback(Callback):
     "Moves the model to its device, sets training or evaluation mode, and counts batches (fastai's name)"
     single,acts = True,'alike'
     order,run_valid = -10,False
-    n,saves = None,('n',)    # number of batches in an epoch, counted if the data has no `len`; None: not counted
-    counted_in = None        # the training loader whose batches were counted
-    modes_beside:tuple|list = ()   # pairs of a loss function's module and its mode in training
+    n,saves = None,('n',)        # number of batches in an epoch, counted if the data has no `len`; None: not counted
+    counted_loader = None        # the training loader whose batches were counted
+    loss_modes:tuple|list = ()   # pairs of a loss function's module and its mode in training
     def before_fit(self):
         learn = self.learn
         run,device = learn.current_run,_choose_device_of_run(learn)
         run.epoch = run.train_iter = 0
         run.pct_train,run.loss = 0.,torch.tensor(0.)
         if device is not None: move_model(learn.model, device)
-        for o in _find_beside_model(learn): o.to(getattr(one_param(learn.model), 'device', device))
+        for o in _find_losses_to_move(learn): o.to(getattr(one_param(learn.model), 'device', device))
         model = get_model(learn.model)
         if hasattr(model, 'reset'): model.reset()
 
@@ -170,8 +170,8 @@ class TrainEvalCallback(Callback):
     def _look_up_length(self):
         "Reset a count of another loader's batches; if the number of batches is unknown, print advice for endless data"
         learn = self.learn
-        is_of_other_data = self.counted_in is not None and self.counted_in is not learn.dls.train
-        if is_of_other_data: self.n = self.counted_in = None
+        is_of_other_data = self.counted_loader is not None and self.counted_loader is not learn.dls.train
+        if is_of_other_data: self.n = self.counted_loader = None
         if self.n is not None: return
         if learn.mode!='fit': return
         duration  = learn.current_run.duration
@@ -185,12 +185,12 @@ class TrainEvalCallback(Callback):
         run.train_iter += 1
         n = self.n if run.n_iter is None else run.n_iter   # `n` may belong to a loader that was replaced
         if n: run.pct_train = (run.epoch + min(1, (run.iter+1)/n))/run.n_epoch
-        if run.iter==run.batches.start: check_trained(self.learn)   # the first batch of the phase
+        if run.iter==run.batches.start: check_all_trained(self.learn)   # the first batch of the phase
 
     def after_exhaust(self):
         "Store the number of batches after a complete pass over data without `len`"
         learn = self.learn
-        if learn.training and learn.n_iter is None: self.n,self.counted_in = learn.iter+1,learn.dls.train
+        if learn.training and learn.n_iter is None: self.n,self.counted_loader = learn.iter+1,learn.dls.train
 
     def after_epoch(self): switch_opt(self.learn, False)   # not in `after_train`, where a callback may take a last step
     after_fit = after_epoch
@@ -198,25 +198,25 @@ class TrainEvalCallback(Callback):
     def before_validate(self):
         learn = self.learn
         learn.model.eval()
-        self._evaluate_beside()
+        self._set_losses_to_eval()
         switch_opt(learn, False)
         learn.training = False
 
-    def _evaluate_beside(self):
+    def _set_losses_to_eval(self):
         "Set the loss functions' modules to evaluation mode; the modes that the user set return with the next training"
-        beside = [*modules_beside(self.learn).values()]
-        if not beside: return
-        is_first = not self.modes_beside   # else the modes were stored by an outer validation
+        losses = [*modules_beside(self.learn).values()]
+        if not losses: return
+        is_first = not self.loss_modes   # else the modes were stored by an outer validation
         if is_first and self.learn.current_run.trains:   # any other run restores them at its end
-            inside  = {*self.learn.model.modules()}
-            modules = chain.from_iterable(part.modules() for part in beside)
-            self.modes_beside = [(m, m.training) for m in modules if m not in inside]
-        for part in beside: part.eval()
+            of_model = {*self.learn.model.modules()}
+            modules  = chain.from_iterable(loss.modules() for loss in losses)
+            self.loss_modes = [(m, m.training) for m in modules if m not in of_model]
+        for loss in losses: loss.eval()
 
     def _restore_modes(self):
-        if not self.modes_beside: return
-        for m,training in self.modes_beside: vars(m)['training'] = training
-        self.modes_beside = ()
+        if not self.loss_modes: return
+        for m,training in self.loss_modes: vars(m)['training'] = training
+        self.loss_modes = ()
 
     def cleanup(self): self._restore_modes()
 
@@ -243,8 +243,8 @@ from ..data.nested import detuplify
 from ..data.workers import inform_workers
 from ..data.process import Team, alone, join_team, team, to_detach as _to_detach
 from .bars import ProgressCallback
-from .checks import (check_recipe, check_types, check_values, data_hint, loss_tensor, device_error,
-    check_one_loss, name_failed_samples, note_backward_error, note_loss_error, note_model_error)
+from .checks import (check_recipe, check_types, check_values, data_hint, make_loss_tensor, make_device_error,
+    check_scalar_loss, name_failed_samples, note_backward_error, note_loss_error, note_model_error)
 from .create_opt import adopt_params, create_opt
 from ..loop.callback import MissingAttribute
 from ..loop.check import check_args, takes_one
@@ -281,14 +281,14 @@ _rebuilt = '_lock','_bound','_bound_else','_call_order'   # not pickled: see `__
 _run_attributes = {*state_names,'x','y'} - {'loss_func','logger'}
 
 # %% ../../nbs/learner/35c_learner.ipynb #cae8f128
-_place = ('choose the device in the data, `DataLoaders(train, valid, device=…)` or `learn.dls.to(device)`: '
+_device_hint = ('choose the device in the data, `DataLoaders(train, valid, device=…)` or `learn.dls.to(device)`: '
           '`fit` moves the model there')
-_converts = 'for mixed precision write `learn.to_fp16()` or `learn.to_bf16()`; `learn.model.{}()` converts the model'
+_dtype_hint = 'for mixed precision write `learn.to_fp16()` or `learn.to_bf16()`; `learn.model.{}()` converts the model'
 _module_hints = dict(
     train = 'write `learn.fit(n_epoch)` to train, or `learn.model.train()` to set the mode of the model',
     eval  = '`validate` and `predict` set the mode; `learn.model.eval()` sets it outside of a run',
-    **dict.fromkeys(('to','cuda','cpu','xpu','to_empty'), _place),
-    **{k:_converts.format(k) for k in ('half','bfloat16','float','double')})
+    **dict.fromkeys(('to','cuda','cpu','xpu','to_empty'), _device_hint),
+    **{k:_dtype_hint.format(k) for k in ('half','bfloat16','float','double')})
 _replacements = dict(
     history='`learn.recorder.history`', losses='`learn.recorder.losses`',
     evaluate='`learn.validate()`', test='`learn.validate(dl=…)`',
@@ -386,13 +386,13 @@ class Learner(Loop):
     def device(self) -> torch.device:
         "The device of runs: that of `dls`, else of a moved model, else the default; raise RuntimeError if unavailable"
         device = getattr(self.dls, 'device', None)
-        if device is None: device = self._model_device()
+        if device is None: device = self._find_model_device()
         if device is None: device = default_device()
         device = torch.device(device)
-        if not _is_available(device): raise device_error(device)
+        if not _is_available(device): raise make_device_error(device)
         return device
 
-    def _model_device(self):
+    def _find_model_device(self):
         "Return the model's device, or None if the model was never moved: on the CPU, and without an optimizer"
         p = one_param(self.model)
         if p is None: return None
@@ -468,7 +468,7 @@ class Learner(Loop):
     def _open_batches(self):
         if self.training:
             if self.mode=='fit' and hasattr(self.dls, 'valid'): check_ahead(self.dls, self.loss_func)
-            for p in adopt_params(self, running=True).values(): p.grad = None
+            for p in adopt_params(self, is_running=True).values(): p.grad = None
         loader = self.batches.loader
         if not getattr(loader, 'num_workers', 0): return super()._open_batches()
         epoch = self.epoch if self.training else None
@@ -532,7 +532,7 @@ class Learner(Loop):
 
     def _get_loss_of_callback(self):
         "Return the loss that a callback set as `loss_grad` in `after_pred`; record it unless the callback set `loss`"
-        loss = loss_tensor(self, self.loss_grad)
+        loss = make_loss_tensor(self, self.loss_grad)
         meter = self.current_run.phase_meter   # `meter.last` is the loss of the previous batch
         has_set_loss = meter is not None and self.loss is not meter.last
         if has_set_loss: self.loss = self.loss.detach()
@@ -540,15 +540,15 @@ class Learner(Loop):
         return loss
 
     def _check_loss(self, loss):
-        if self.training and not self.iter: adopt_params(self, running=True)   # the model may create some
+        if self.training and not self.iter: adopt_params(self, is_running=True)   # the model may create some
         self.current_run.checks_loss = isinstance(loss, dict)
         if self.training and getattr(self.loss_func, 'reduction', None) is None: warn_sum(self, loss)
-        return loss_tensor(self, loss)
+        return make_loss_tensor(self, loss)
 
     def _backward(self):
         try: self.loss_grad.backward()
         except RuntimeError as e:
-            check_one_loss(self.loss_grad, e)
+            check_scalar_loss(self.loss_grad, e)
             note_backward_error(self.loss_grad, e)
             raise
 
@@ -556,7 +556,7 @@ class Learner(Loop):
         if not self.iter: raise no_batch('training' if self.training else 'validation', self.dl)
         if self.iter!=self.batches.n: check_complete(self.batches, self.iter, self.training)
         super()._check_exhausted()
-        if self.training: check_trained(self)
+        if self.training: check_all_trained(self)
 
     @explaining
     def _explain_failure(self, e):

@@ -19,7 +19,7 @@ from ..data.batch import Inputs, find_bs, shapes
 from ..data.locks import Draft
 from ..data.nested import detuplify
 from ..data.process import from_first, num_shards, shard_rank, team
-from .results import NestedBuffer, count_items, drop_keys, item_positions, locate_samples
+from .results import NestedBuffer, count_items, drop_keys, find_positions, locate_samples
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.dispatcher import callback_list
@@ -63,7 +63,7 @@ class GatherPredsCallback(Callback):
     "Collects the predictions of a validation phase on the CPU, with inputs, targets and losses if requested"
     run_train,nested = False,False
     inputs = preds = targets = decoded = losses = None
-    skip = False   # was the current batch cancelled?
+    skips_batch = False   # was the current batch cancelled?
     drafts:dict = {}        # folder -> the `Draft` of its files, which are moved there at the end
     round_robin:Any = None   # the `RoundRobin` through which processes share the batches; None: they do not
     batch_numbers:Any = ()   # numbers of this process's batches that have results
@@ -92,11 +92,11 @@ class GatherPredsCallback(Callback):
     def before_validate(self):
         batches,self.round_robin,self.batch_numbers = self.learn.batches,None,[]
         if self.idxs is None: n,positions = count_items(batches.whole),None
-        else: n,positions = len(self.idxs),item_positions(self.idxs)
+        else: n,positions = len(self.idxs),find_positions(self.idxs)
         if self.mmap is not None: self._check_mmap(n)
         self._make_drafts()
-        if batches.round_robin is None: self._begin(n, positions)
-        else: batches.wrap(partial(self._begin_own, n, positions))   # when the processes have compared their data
+        if batches.round_robin is None: self._create_buffers(n, positions)
+        else: batches.wrap(partial(self._create_own_buffers, n, positions))   # after the processes compare their data
 
     def _check_mmap(self, n):
         if n is None: raise ValueError(
@@ -107,25 +107,25 @@ class GatherPredsCallback(Callback):
     def _make_drafts(self):
         folders = {Path(p) for p in (self.save_preds, self.save_targs, self.mmap) if p is not None}
         self.drafts = {p:Draft(p) for p in folders}
-    def _draft(self, folder): return self.drafts[Path(folder)].path
-    def _begin(self, n, positions=None, key=None, folder=None):
+    def _get_draft_path(self, folder): return self.drafts[Path(folder)].path
+    def _create_buffers(self, n, positions=None, key=None, folder=None):
         "Create the buffers for `n` samples (None: unknown), in files if there is a folder for them"
-        if folder is None and self.mmap is not None: folder = self._draft(self.mmap)
+        if folder is None and self.mmap is not None: folder = self._get_draft_path(self.mmap)
         def buffer(name, dim=self.concat_dim, **kwargs):
             file = None if folder is None else folder/name
             return NestedBuffer(n, dim, file, key, positions=positions, **kwargs)
         self.inputs,self.targets,self.decoded = map(buffer, ('inputs','targs','decoded'))
         self.preds,self.losses = buffer('preds', dtype=self.dtype),buffer('losses', 0)
-        self.skip = False
+        self.skips_batch = False
 
     def before_batch(self):
         inp = detuplify(self.learn.xb)
         self.inp = dict(inp) if type(inp) is Inputs else inp   # its entries are collected separately
-    def after_cancel_batch(self): self.skip = True
+    def after_cancel_batch(self): self.skips_batch = True
 
     def after_batch(self):
-        if self.skip:   # `pred` of a cancelled batch may be the previous batch's
-            self.skip = False
+        if self.skips_batch:   # `pred` of a cancelled batch may be the previous batch's
+            self.skips_batch = False
             return
         run = self.learn.current_run
         pred,yb = run.pred,run.yb
@@ -138,10 +138,10 @@ class GatherPredsCallback(Callback):
         if self.with_preds: self.preds.append(pred)
         if self.with_targs: self.targets.append(targs)
         if self.decodes is not None: self.decoded.append(self.decodes(pred))
-        if self.with_loss: self.losses.append(self._losses(run.loss, yb))
+        if self.with_loss: self.losses.append(self._compute_losses(run.loss, yb))
         if self.round_robin is not None: self.batch_numbers.append(run.iter)
 
-    def _losses(self, loss, yb):
+    def _compute_losses(self, loss, yb):
         if not yb: raise ValueError('`with_loss` needs targets, but the batches have none: write `with_loss=False`')
         return losses_by_item(loss, yb, self.learn.loss_func, self.concat_dim)
 
@@ -149,11 +149,11 @@ class GatherPredsCallback(Callback):
         learn,shares_batches = self.learn,self.round_robin is not None
         i = learn.iter
         if shares_batches: i = i*num_shards() + shard_rank()   # its number in a single process
-        file = self._draft(folder)/str(i)
+        file = self._get_draft_path(folder)/str(i)
         torch.save(learn.to_detach(b, gather=not shares_batches), file, pickle_protocol=self.pickle_protocol)
 
     def after_validate(self):
-        order = None if self.round_robin is None else self._order()
+        order = None if self.round_robin is None else self._find_order()
         for name in ('inputs','preds','targets','decoded','losses'):
             buffer = getattr(self, name)
             if self.round_robin is None: values = getattr(buffer, 'value', None)
@@ -182,47 +182,47 @@ class GatherPredsCallback(Callback):
         for draft in self.drafts.values(): draft.close()
         self.drafts = {}
 
-    def _results(self) -> 'Results':
+    def _get_results(self) -> 'Results':
         "Return the results collected so far, which a cancelled run leaves in the buffers"
         if isinstance(self.preds, NestedBuffer): self.after_validate()
         return Results(self.inputs, self.preds, self.targets, self.decoded, self.losses)
 
     def all_tensors(self) -> list:
         "Return the list `[inputs], preds, targs, [losses]`, with those in brackets only if they were requested"
-        results = self._results()
+        results = self._get_results()
         tensors = [results.preds, results.targs]
         if self.with_input: tensors.insert(0, results.inputs)
         if self.with_loss: tensors.append(results.losses)
         return tensors
 
-    def _begin_own(self, n, positions, it):
+    def _create_own_buffers(self, n, positions, it):
         "Create buffers for this process's samples, or all `n` if data differs (ValueError with `mmap`). Return `it`"
         round_robin = self.learn.batches.round_robin
         if round_robin.alike: self.round_robin = round_robin
         elif self.mmap is not None: raise ValueError(
             'the processes have different data, so their results cannot go into one file: first set '
             '`learn.distributed = False`, then pass each process its own folder as `mmap`')
-        if self.mmap is not None: self._begin_shared(round_robin, positions)
+        if self.mmap is not None: self._create_shared_buffers(round_robin, positions)
         elif round_robin.alike:
-            about,bs = None,getattr(round_robin.whole, 'batch_size', None)
-            if n and bs: about = len(round_robin)*bs
-            self._begin(about, key='')   # `gather` puts the results in order
-        else: self._begin(n, positions)
+            n_own,bs = None,getattr(round_robin.whole, 'batch_size', None)
+            if n and bs: n_own = len(round_robin)*bs   # an estimate
+            self._create_buffers(n_own, key='')   # `gather` puts the results in order
+        else: self._create_buffers(n, positions)
         return it
 
-    def _begin_shared(self, round_robin, positions):
+    def _create_shared_buffers(self, round_robin, positions):
         "Create buffers in files that all processes write to, each at the positions of its samples"
-        mine = round_robin.sizes(),positions,uuid4().hex,self._draft(self.mmap)
+        mine = round_robin.sizes(),positions,uuid4().hex,self._get_draft_path(self.mmap)
         sizes,positions,key,folder = from_first(mine)
         n_shards = num_shards()
         of_each = locate_samples([list(enumerate(sizes[shard::n_shards])) for shard in range(n_shards)], positions)
-        self._begin(sum(sizes), of_each[shard_rank()], f'learnkit/{key}', folder)
+        self._create_buffers(sum(sizes), of_each[shard_rank()], f'learnkit/{key}', folder)
 
-    def _order(self):
+    def _find_order(self):
         "Return the position of each sample in dataset order, from process 0's indices; None if they are in order"
         idxs = from_first(self.idxs)
         if idxs is None: return None
-        return item_positions(idxs)
+        return find_positions(idxs)
 
 # %% ../../nbs/learner/40a_gather_preds.ipynb #4ef3704d
 @check_args
@@ -298,14 +298,14 @@ def loss_not_reduced(self:Learner) -> Iterator[Learner]:
     "Let the loss function or the model return a loss per sample in a `with` block; raise TypeError if it cannot"
     own = self.loss_func
     if own is None: own = OutputLoss(self)
-    with none_reduce(own) as not_reduced, wrapping(self, 'loss_func', partial(_first_value, not_reduced)): yield self
+    with none_reduce(own) as not_reduced, wrapping(self, 'loss_func', partial(_return_first, not_reduced)): yield self
 
-def _first_value(value, below): return value
+def _return_first(value, wrapped): return value
 
 # %% ../../nbs/learner/40b_inference.ipynb #ae9e93ad
 Learner._n_draws = 0   # number of inferences within runs whose callbacks draw random numbers
 
-def _without_cached_casts():
+def _disable_cast_cache():
     "Turn off autocast's cache of casts; return a Snapshot that turns it on again, if it was on"
     cached = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(False)
@@ -323,21 +323,21 @@ def _snapshot_inference(learn, dl, cbs) -> Snapshot:
 
 def _snapshot_in_run(learn, dl, draws):
     "Take a snapshot within a run; if `draws`, set a new seed, so that the callbacks' random numbers differ each time"
-    snapshot = Snapshot(snapshot_forward(learn.model, dl), _without_cached_casts())
+    snapshot = Snapshot(snapshot_forward(learn.model, dl), _disable_cast_cache())
     if draws:
         learn._n_draws += 1
         set_seed(derived_seed() + learn._n_draws)
     return snapshot
 
 # %% ../../nbs/learner/40b_inference.ipynb #f9c708d2
-def _infer(learn, before, after, nested, dl):
-    "Run a validation phase on `dl`; if not `nested` in another run, with the events of a run, `before` and `after`"
-    if nested: return interruptibly(learn._do_epoch_validate, dl=dl)
+def _infer(learn, before_event, after_event, is_nested, dl):
+    "Run a validation phase on `dl`; if not nested in another run, also fire the events of a run and the given ones"
+    if is_nested: return interruptibly(learn._do_epoch_validate, dl=dl)
     learn.n_epoch,learn.current_run.start_epoch = 1,0
     def run():
-        learn(before)
+        learn(before_event)
         learn._do_fit(train=False, valid=lambda: dl)
-        learn(after)
+        learn(after_event)
     with Guard(learn): interruptibly(run)
 
 # %% ../../nbs/learner/40b_inference.ipynb #e7998906
@@ -371,18 +371,18 @@ def validate(self:Learner,
     cbs:Any=None  # callbacks for this run only
 ) -> L:
     "Evaluate the model on a dataset and return `[loss, *metrics]`; outside of a run, also store it as `final_record`"
-    agree = self._team.begin_run(self, f'`learn.validate({_data_as_written(ds_idx, dl)})`')
+    agreement_cbs = self._team.begin_run(self, f'`learn.validate({_format_data_argument(ds_idx, dl)})`')
     dl = self._loader(ds_idx, dl)
     with turn(self):
         nested = self.mode is not None
         meter = MeterCallback(self.metrics, copy=nested)
-        with _snapshot_inference(self, dl, cbs), self._run('validate', [meter, *callback_list(cbs), *agree]):
+        with _snapshot_inference(self, dl, cbs), self._run('validate', [meter, *callback_list(cbs), *agreement_cbs]):
             _infer(self, 'before_evaluate', 'after_evaluate', nested, dl)
             values = meter.values
         if not nested: self.final_record = values
     return values
 
-def _data_as_written(ds_idx, dl):
+def _format_data_argument(ds_idx, dl):
     if dl is None: return f'ds_idx={ds_idx}'
     return 'dl=…'
 
@@ -393,9 +393,10 @@ def _raise_no_training(cb): raise RuntimeError(
 
 @uninterrupted
 @contextmanager
-def _open_run(learn, agree):
+def _open_run(learn, agreement_cbs):
     "Open a run for a `with` block that fires the events of the phases itself"
-    with snapshot_random(), learn._run('validate', [Callback(before_train=_raise_no_training), *agree]), Guard(learn):
+    cbs = [Callback(before_train=_raise_no_training), *agreement_cbs]
+    with snapshot_random(), learn._run('validate', cbs), Guard(learn):
         learn.n_epoch = 1
         learn(['before_fit', 'before_epoch'])
         yield learn
@@ -440,14 +441,14 @@ from ..measure.model_output import output_decodes, output_vocab
 from .results import only_item
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289ce
-def _activation(loss_func):
+def _make_activation(loss_func):
     "Return the loss function's `activation`, applied to tensors only; None if it has none"
     act = loss_activation(loss_func)
     if act is noop: return None
     def of_tensor(pred): return act(pred) if isinstance(pred, torch.Tensor) else pred
     return of_tensor
 
-def _decodes(learn, act):
+def _find_decodes(learn, act):
     "Return the function that decodes predictions, such as to classes: the loss function's or the model's own"
     if learn.loss_func is None: return output_decodes(learn.model)
     return loss_decodes(learn.loss_func, act or noop)
@@ -469,30 +470,30 @@ def get_preds(self:Learner,
 ) -> tuple:
     "Return `([inputs], preds, targs, [decoded], [losses])`, those in [] if requested; ValueError for sharded `mmap`"
     _check_arguments(act, mmap)
-    agree = self._team.begin_run(self, f'`learn.get_preds({_data_as_written(ds_idx, dl)})`')
+    agreement_cbs = self._team.begin_run(self, f'`learn.get_preds({_format_data_argument(ds_idx, dl)})`')
     dl = self._loader(ds_idx, dl)
-    shared = reorder and self._team.has_shard(dl)   # this process's shard of a `DistributedSampler`
-    if shared and mmap is not None: raise ValueError(
+    is_shard = reorder and self._team.has_shard(dl)   # this process's shard of a `DistributedSampler`
+    if is_shard and mmap is not None: raise ValueError(
         'the predictions for the shards of a `DistributedSampler` are joined in memory: omit `mmap`, or remove the '
         'sampler')
     # the user's `act` gets all predictions at once if they are in memory; any other, batch by batch
-    at_once = act is not None and mmap is None and kwargs.get('with_preds', True)
-    if act is None: act = _activation(self.loss_func)
+    acts_at_once = act is not None and mmap is None and kwargs.get('with_preds', True)
+    if act is None: act = _make_activation(self.loss_func)
     decodes = None
-    if with_decoded: decodes = _decodes(self, act)
+    if with_decoded: decodes = _find_decodes(self, act)
     by_batch = dict(act=act, decodes=decodes)
-    if at_once: by_batch = {}
+    if acts_at_once: by_batch = {}
     loss_by_item = nullcontext()
     if with_loss: loss_by_item = self.loss_not_reduced()
     idxs = order = None
     with turn(self), _snapshot_inference(self, dl, cbs), loss_by_item:
         if reorder: dl,idxs = sequential_loader(dl)
-        if not shared: order = idxs   # otherwise `gather_shards` puts the results in order
+        if not is_shard: order = idxs   # otherwise `gather_shards` puts the results in order
         gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap, idxs=order,
                                      **by_batch, **kwargs)
-        results = _gather(self, gather, dl, [*callback_list(cbs), *agree], undivided=shared)
-    if shared: results = Results(*self._team.gather_shards(idxs, [*results]))
-    if at_once: results = _activate(results, act, decodes)
+        results = _gather(self, gather, dl, [*callback_list(cbs), *agreement_cbs], undivided=is_shard)
+    if is_shard: results = Results(*self._team.gather_shards(idxs, [*results]))
+    if acts_at_once: results = _activate(results, act, decodes)
     return _select_results(results, with_input, with_decoded, with_loss)
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289cf
@@ -510,7 +511,7 @@ def _gather(learn, gather, dl, cbs, undivided) -> Results:
         with learn._run('predict', [gather, *cbs]), without_sharing:
             learn.current_run.skip_loss = not gather.with_loss
             _infer(learn, 'before_predict', 'after_predict', nested, dl)
-        return gather._results()
+        return gather._get_results()
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289d0
 def _select_results(results, with_input, with_decoded, with_loss):
@@ -534,14 +535,14 @@ def _get_decoded_item(decode, inp, decoded):
     return detuplify(item[:n_inp]),detuplify(item[n_inp:])
 
 # %% ../../nbs/learner/40c_predict.ipynb #5b258104
-def _label(decoded, vocab):
+def _find_label(decoded, vocab):
     "Return the label of a decoded prediction: a class, a list of classes, or without `vocab` the prediction itself"
     if vocab is None or not isinstance(decoded, torch.Tensor): return decoded
     if decoded.ndim==0: return vocab[int(decoded)]
     if decoded.dtype is torch.bool: return [vocab[i] for i,applies in enumerate(decoded) if applies]
-    return [_label(o, vocab) for o in decoded]
+    return [_find_label(o, vocab) for o in decoded]
 
-def _own_collate(dls):
+def _find_collate_fn(dls):
     "Return the `collate_fn` of the loaders in `dls`; None if it is PyTorch's default, or none is a batching DataLoader"
     batching = [dl for dl in (dls.valid, dls.train) if getattr(dl, 'batch_sampler', None) is not None]
     if not batching: return None
@@ -553,9 +554,9 @@ def _own_collate(dls):
     return f
 
 # %% ../../nbs/learner/40c_predict.ipynb #455166bb
-def _batch_of(learn, items):
+def _collate_samples(learn, items):
     "Return `items`, inputs without targets, collated into a batch"
-    own = _own_collate(learn.dls)
+    own = _find_collate_fn(learn.dls)
     try: batch = (own or default_collate)(items)
     except Exception as e:
         if own: add_note(e, "`predict` calls the loader's `collate_fn` with a list of samples without targets: let it "
@@ -575,7 +576,7 @@ def test_dl(self:Learner,
     "Return a loader of samples, batched by the data's `collate_fn`, for `learn.get_preds(dl=learn.test_dl(samples))`"
     if hasattr(self.dls, 'test_dl'): return self.dls.test_dl(items, bs=bs)   # fastai's, which also applies transforms
     items,bs = list(items),check_whole('bs', bs, what='a batch size')
-    return [_batch_of(self, items[i:i+bs]) for i in range(0, len(items), bs)]
+    return [_collate_samples(self, items[i:i+bs]) for i in range(0, len(items), bs)]
 
 # %% ../../nbs/learner/40c_predict.ipynb #00933876
 @patch
@@ -586,18 +587,18 @@ def _class_names(self:Learner) -> Any:
     return vocab
 
 @patch
-def _item_loader(self:Learner, item):
+def _make_item_loader(self:Learner, item):
     "Return a loader of one batch with one sample, and the `decode_batch` of the data; None if it has none"
     if hasattr(self.dls, 'test_dl'): dl = self.dls.test_dl([item])
-    else: dl = [_batch_of(self, [item])]
+    else: dl = [_collate_samples(self, [item])]
     return dl,getattr(self.dls, 'decode_batch', getattr(self.dls.train, 'decode_batch', None))   # both are fastai's
 
 @patch
-def _answer(self:Learner, preds, decoded, decode, inp=None):
+def _make_answer(self:Learner, preds, decoded, decode, inp=None):
     "Return `(input, label, decoded, prediction)` for a batch of one sample; raise RuntimeError if it was cancelled"
     if preds is None: raise RuntimeError('a callback cancelled the batch of this sample, so there is no prediction')
     answer = only_item(decoded)
-    if decode is None: label = _label(answer, self._class_names())
+    if decode is None: label = _find_label(answer, self._class_names())
     else: inp,label = _get_decoded_item(decode, inp, decoded)
     return inp,label,answer,only_item(preds)
 
@@ -624,7 +625,7 @@ def predict(self:Learner,
 ) -> tuple:
     "Predict one sample: return `(label, decoded, prediction)`, the input first if `with_input`; see also `Predictor`"
     check_item(item, self.dls.train)
-    try: dl,decode = self._item_loader(item)
+    try: dl,decode = self._make_item_loader(item)
     except Exception as e:
         add_item_note(e, item)
         raise
@@ -635,6 +636,6 @@ def predict(self:Learner,
         except Exception as e:
             add_item_note(e, item)
             raise
-    answer = self._answer(preds, decoded, decode, *inp)
+    answer = self._make_answer(preds, decoded, decode, *inp)
     if with_input: return answer
     return answer[1:]

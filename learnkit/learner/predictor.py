@@ -18,7 +18,7 @@ from fastcore.basics import noop
 from ..data.device import to_cpu
 from ..data.nested import apply, detuplify, is_listy
 from .learner import Learner
-from .predict import _activation
+from .predict import _make_activation
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.dispatcher import callback_list
@@ -46,20 +46,20 @@ def _keep_open(learn, cbs):
 
 # %% ../../nbs/learner/50_predictor.ipynb #251ba807
 @uninterrupted
-def _leave(learn, run, e=None):
+def _close_run(learn, run, e=None):
     "End the open `run`, with the exception `e` if it is not None"
     error = None,None,None
     if e is not None: error = type(e),e,e.__traceback__
     with turn(learn): return run.__exit__(*error)
 
-def _leave_now(finalizer, e):
-    "Call `_leave` in place of `finalizer`, unless that was called already"
+def _close_run_now(finalizer, e):
+    "Call `_close_run` in place of `finalizer`, unless that was called already"
     detached = finalizer.detach()
     if detached is None: return
-    _,_,args,_ = detached   # the Predictor, `_leave`, and its arguments
-    _leave(*args, e)
+    _,_,args,_ = detached   # the Predictor, `_close_run`, and its arguments
+    _close_run(*args, e)
 
-def _forget(cb): cb.learn.current_run.pred = None   # forget the previous sample's prediction
+def _forget_pred(cb): cb.learn.current_run.pred = None   # forget the previous sample's prediction
 
 # %% ../../nbs/learner/50_predictor.ipynb #ea32602f
 @check_args
@@ -82,7 +82,7 @@ class Predictor:
         "Predict one sample, as `learn.predict` does; raise RuntimeError if the Learner is in another run"
         learn = self.learn
         with turn(learn) if self.run is None else learn._lock:   # an open run belongs to no thread
-            dl,decode = learn._item_loader(item)
+            dl,decode = learn._make_item_loader(item)
             b = next(iter(dl))
             if not self._is_ready(): self._open()
             grad = torch.is_grad_enabled()
@@ -90,7 +90,7 @@ class Predictor:
             except BaseException as e: self._end(e, grad); raise
             inp = None
             if with_input or decode is not None: inp = to_cpu(detuplify(learn.xb))
-        answer = learn._answer(pred, decoded, decode, inp)
+        answer = learn._make_answer(pred, decoded, decode, inp)
         if with_input: return answer
         return answer[1:]
 
@@ -116,12 +116,12 @@ class Predictor:
         if learn.mode is not None: raise RuntimeError(
             f'a `Predictor` needs its own run, but a `{learn.mode}` is running already{learn._position}: '
             'call `learn.predict` inside a run')
-        run = _keep_open(learn, [*self.cbs, Callback(after_cancel_batch=_forget)])
+        run = _keep_open(learn, [*self.cbs, Callback(after_cancel_batch=_forget_pred)])
         run.__enter__()
-        self.run = finalize(self, _leave, learn, run)   # ends the run at `close`, garbage collection or exit
+        self.run = finalize(self, _close_run, learn, run)   # ends the run at `close`, garbage collection or exit
         self.model,self.training,self.known_cbs = learn.model,learn.model.training,[*learn.cbs]
         loss_func = learn.loss_func
-        self.act = _activation(loss_func) or noop
+        self.act = _make_activation(loss_func) or noop
         if loss_func is None: self.decodes = output_decodes(self.model)
         else: self.decodes = loss_decodes(loss_func, self.act)
 
@@ -129,7 +129,7 @@ class Predictor:
     def _end(self, e=None, grad=None):
         run,self.run = self.run,None
         try:
-            if run is not None: _leave_now(run, e)
+            if run is not None: _close_run_now(run, e)
         finally:
             if grad is not None: torch.set_grad_enabled(grad)   # a setting of this thread
 
@@ -141,14 +141,14 @@ class Predictor:
             learn.one_batch(self.n, b)
             self.n += 1
             if learn.pred is None: return None,None
-            pred = self.act(_own(learn.pred))
+            pred = self.act(_copy_output(learn.pred))
             res = pred,self.decodes(pred)
         if learn.current_run.transfer is None: return res
         return to_cpu(res)
 
 # %% ../../nbs/learner/50_predictor.ipynb #d6f419fa
-def _own(o):
+def _copy_output(o):
     "Return a copy of the model's output, as the model may overwrite it in its next call"
     if isinstance(o, torch.Tensor): return o.clone()
-    if is_listy(o) or isinstance(o, Mapping): return apply(_own, o)
+    if is_listy(o) or isinstance(o, Mapping): return apply(_copy_output, o)
     return o

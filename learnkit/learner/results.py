@@ -36,35 +36,35 @@ def locate_samples(
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #a84b1f0c
 def gather_items(
-    x:Any,         # this process's results: a tensor, a list with an entry for each sample, or None
-    at:list,       # for each process, the positions of its samples in the result
-    dim:int=0,     # the dimension of the samples
-    room:int=2**24 # the maximum number of bytes to send at once
+    x:Any,          # this process's results: a tensor, a list with an entry for each sample, or None
+    positions:list, # for each process, the positions of its samples in the result
+    dim:int=0,      # the dimension of the samples
+    max_bytes:int=2**24 # the maximum number of bytes to send at once
 ) -> Any:
     "Return the results of all processes, a tensor or a list, or None if there are none; all processes must call this"
     if isinstance(x, Tensor) and dim: x = x.movedim(dim, 0)
-    kinds = {*gather_objects(_kind(x))} - {None}
+    kinds = {*gather_objects(_describe_kind(x))} - {None}
     if not kinds: return None
-    if len(kinds)>1 or kinds=={'list'}: return _gather_lists(x, at)
+    if len(kinds)>1 or kinds=={'list'}: return _gather_lists(x, positions)
     item_shape,dtype = kinds.pop()
-    results = torch.empty((sum(map(len, at)), *item_shape), dtype=dtype)
-    if results.numel(): _fill(results, x, at, room)
+    results = torch.empty((sum(map(len, positions)), *item_shape), dtype=dtype)
+    if results.numel(): _fill(results, x, positions, max_bytes)
     if dim: results = results.movedim(0, dim)
     return results
 
-def _kind(x):
+def _describe_kind(x):
     "Return (shape, dtype) of a sample, which must be equal in all processes; 'list' for a list, None for None"
     if x is None: return None
     if isinstance(x, Tensor): return tuple(x.shape[1:]),x.dtype
     return 'list'
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #a84b1f0d
-def _fill(results, x, at, room):
-    "Broadcast the samples `x` of each process into `results` at positions `at`, at most `room` bytes at a time"
-    n_rows = max(1, room//results[:1].nbytes)
-    for rank,positions in enumerate(at):
-        for start in range(0, len(positions), n_rows):
-            target,own = positions[start:start+n_rows],None
+def _fill(results, x, positions, max_bytes):
+    "Broadcast the samples `x` of each process into `results` at its `positions`, at most `max_bytes` at a time"
+    n_rows = max(1, max_bytes//results[:1].nbytes)
+    for rank,targets in enumerate(positions):
+        for start in range(0, len(targets), n_rows):
+            target,own = targets[start:start+n_rows],None
             if rank==rank_distrib(): own = x[start:start+len(target)]
             results[target] = _broadcast(own, rank, (len(target), *results.shape[1:]), results.dtype)
 
@@ -78,12 +78,12 @@ def _broadcast(x, rank, shape, dtype):
     dist.broadcast(x.view(-1).view(torch.uint8), rank)
     return x.cpu()
 
-def _gather_lists(x, at):
+def _gather_lists(x, positions):
     "Return a list of the samples of all processes, each at its position"
-    results:list = [None]*sum(map(len, at))
+    results:list = [None]*sum(map(len, positions))
     own = [] if x is None else [*x]
-    for positions,items in zip(at, gather_objects(own)):
-        for i,item in zip(positions.tolist(), items): results[i] = item
+    for targets,items in zip(positions, gather_objects(own)):
+        for i,item in zip(targets.tolist(), items): results[i] = item
     return L(results)
 
 # %% ../../nbs/learner/20b_gather.ipynb #8e1eb862
@@ -103,7 +103,7 @@ from .buffer import TensorBuffer, open_memmap
 from ..loop.events import nearest
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a581
-class Opened:
+class OpenedRecord:
     "A pytree node around a dataclass instance, so that PyTorch flattens and unflattens the instance"
     def __init__(self,
         record:Any # the dataclass instance
@@ -112,16 +112,16 @@ class Opened:
 def open_records(
     b:Any # tensors in nested containers
 ) -> Any:
-    "Return `b` with each dataclass instance wrapped in an `Opened`"
+    "Return `b` with each dataclass instance wrapped in an `OpenedRecord`"
     return tree_map(_open_record, b, is_leaf=is_item_list)
 
 # %% ../../nbs/learner/20b_gather.ipynb #85270136
 def _open_record(o):
-    if is_record(o): return Opened(o)
+    if is_record(o): return OpenedRecord(o)
     return o
 
 def _flatten(o): return [*map(open_records, record_values(o.record))],type(o.record)
-register_pytree_node(Opened, _flatten, make_record)
+register_pytree_node(OpenedRecord, _flatten, make_record)
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a582
 def only_item(
@@ -138,7 +138,7 @@ def only_item(
 # %% ../../nbs/learner/20b_gather.ipynb #27988388
 def _is_one_leaf(o): return isinstance(o, PackedSequence) or is_item_list(o)
 
-def check_joined(
+def check_joinable(
     b:Any,        # the results of a batch
     reorders:bool # will the results be sorted into dataset order?
 ) -> None:
@@ -170,7 +170,7 @@ class NestedBuffer:
         **kwargs:Any             # arguments of `TensorBuffer`: `dtype`, `positions`
     ):
         self.n,self.dim,self.file,self.key = n,dim,file,key
-        self.new_buffer = partial(TensorBuffer, n, dim, **kwargs)
+        self.make_buffer = partial(TensorBuffer, n, dim, **kwargs)
         self.reorders = kwargs.get('positions') is not None
         self.spec,self.buffers = None,[]   # the structure of the first batch, and a buffer for each tensor in it
 
@@ -183,14 +183,14 @@ class NestedBuffer:
             leaves,spec = [b],_tensor_spec
         else: leaves,spec = self._flatten(b)
         if self.spec is None:
-            check_joined(b, self.reorders)
+            check_joinable(b, self.reorders)
             self._begin(spec, len(leaves), isinstance(b, Tensor))
         if spec is not self.spec and spec!=self.spec: raise ValueError(
             f'The results of the batches differ in structure: {self.spec} in the first batch, {spec} in this batch.')
         for buffer,leaf in zip(self.buffers, leaves): buffer.append(leaf)
 
     def _flatten(self, b):
-        "Return the leaves and the structure of a batch, in which dataclass instances are wrapped in `Opened`"
+        "Return the leaves and the structure of a batch, in which dataclass instances are wrapped in `OpenedRecord`"
         leaves,spec = tree_flatten(b, is_leaf=is_item_list)
         if spec==self.spec or not any(map(is_record, leaves)): return leaves,spec
         return tree_flatten(open_records(b), is_leaf=is_item_list)
@@ -206,7 +206,7 @@ class NestedBuffer:
         file = key = None
         if self.file is not None: file = f'{self.file}{ending}'
         if self.key is not None: key = f'{self.key}/{file}'
-        return self.new_buffer(file=file, key=key)
+        return self.make_buffer(file=file, key=key)
 
     @property
     def value(self) -> Any:
@@ -234,13 +234,13 @@ class NestedBuffer:
         for part in parts:
             if part is None: sizes.append([])
             else: sizes.append([*zip(part.rounds, part.sizes[i])])
-        if file is not None: return self._open_whole(file, sizes)
+        if file is not None: return self._open_complete_file(file, sizes)
         values = None
         if self.spec is not None: values = self.buffers[i].value
         return gather_items(values, locate_samples(sizes, order), self.dim)
 
     def _describe(self, rounds):
-        "Write the results of this process, and return a `_Part` that describes them"
+        "Write the results of this process, and return a `_ProcessResults` that describes them"
         sizes,files,empty = [],[],[]
         for buffer in self.buffers:
             buffer.flush()
@@ -249,22 +249,22 @@ class NestedBuffer:
             if buffer._is_shared: file = buffer.file
             files.append(file)
             empty.append(torch.empty(0))
-        return _Part(rounds, sizes, files, tree_unflatten(empty, self.spec))
+        return _ProcessResults(rounds, sizes, files, tree_unflatten(empty, self.spec))
 
-    def _open_whole(self, file, sizes):
+    def _open_complete_file(self, file, sizes):
         "Return the tensor in a file that all processes have written to; raise ValueError if samples are missing"
-        n_came = sum(n for _,n in chain.from_iterable(sizes))
-        if n_came==self.n: return open_memmap(file)
-        raise ValueError(f'only {n_came} of {self.n} samples have results, so {Path(file).name} has gaps: omit `mmap` '
-                         'if batches are cancelled')
+        n_received = sum(n for _,n in chain.from_iterable(sizes))
+        if n_received==self.n: return open_memmap(file)
+        raise ValueError(f'only {n_received} of {self.n} samples have results, so {Path(file).name} has gaps: '
+                         'omit `mmap` if batches are cancelled')
 
 # %% ../../nbs/learner/20b_gather.ipynb #2802a583
-class _Part(NamedTuple):
+class _ProcessResults(NamedTuple):
     "A description of one process's results, to send to the others"
     rounds:list  # for each of its batches, the number of its round
     sizes:list   # for each leaf, the number of samples in each batch
     files:list   # for each leaf, the file that all processes write to; None: in memory
-    like:Any     # empty tensors, in the structure of a batch
+    template:Any # empty tensors, in the structure of a batch
 
 def _find_common_spec(parts):
     "Return the structure shared by all `parts`; raise ValueError if they differ"
@@ -275,7 +275,7 @@ def _find_common_spec(parts):
             'structure in all processes')
     return spec
 
-def _get_spec(part): return tree_flatten(open_records(part.like), is_leaf=is_item_list)[1]
+def _get_spec(part): return tree_flatten(open_records(part.template), is_leaf=is_item_list)[1]
 
 # %% ../../nbs/learner/20b_gather.ipynb #15ddc618
 def drop_keys(
@@ -306,7 +306,7 @@ def _count_in_batches(batches):
     try: return find_bs(batches[0])*(len(batches)-1) + find_bs(batches[-1])
     except ValueError: return None
 
-def item_positions(
+def find_positions(
     idxs:Any # the dataset indices of the samples, in the order in which they arrive
 ) -> Tensor|None:
     "Return the position of each sample in the order of the dataset; None if the samples arrive in that order"

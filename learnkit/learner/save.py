@@ -27,11 +27,11 @@ def mismatch(
     if new.shape!=own.shape: return f'is {tuple(new.shape)}, but the model has {tuple(own.shape)}'
     if _is_expanded(own): return (
         'is an expanded tensor in the model, whose elements share memory, so it cannot be loaded: `.clone()` it')
-    if _number_kind(new)==_number_kind(own) and not new.is_meta: return ''
+    if _get_number_kind(new)==_get_number_kind(own) and not new.is_meta: return ''
     meta = ' on meta' if new.is_meta else ''
     return f'is of {new.dtype}{meta}, {new.layout}, but the model has {own.dtype}, {own.layout}'
 
-def _number_kind(t): return t.layout,t.is_quantized,t.is_complex(),t.is_floating_point()
+def _get_number_kind(t): return t.layout,t.is_quantized,t.is_complex(),t.is_floating_point()
 
 # %% ../../nbs/learner/55a_check_state.ipynb #c7a2ec5c
 def _is_expanded(t):
@@ -66,10 +66,10 @@ def check_state(
         if missing: reasons.append(f'they lack {_list_first(missing)}')
         if extra: reasons.append(f'the model lacks {_list_first(extra)}')
     if not reasons: return
-    hint = _load_hint(mismatches, nothing_fits)
+    hint = _make_load_hint(mismatches, nothing_fits)
     raise ValueError(f"these weights belong to another model: {'; '.join(reasons)}{hint}")
 
-def _load_hint(mismatches, nothing_fits):
+def _make_load_hint(mismatches, nothing_fits):
     if mismatches: return '. Create the model that was saved, or skip weights: `learn.load(…, ignore_keys=…)`.'
     if nothing_fits: return ''
     return '. `strict=False` loads what fits.'
@@ -84,11 +84,11 @@ def _find_mismatches(state, own):
     return mismatches
 
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed83
-def _kind(o):
+def _describe_kind(o):
     "Return 'a number', 'numbers' or the name of the type, for messages; None counts as a number that is not set"
     if isinstance(o, (bool,int,float,torch.Tensor,NoneType)): return 'a number'
     if isinstance(o, (list,tuple)):
-        if all(_kind(i)=='a number' for i in o): return 'numbers'
+        if all(_describe_kind(i)=='a number' for i in o): return 'numbers'
     return f'a {type(o).__name__}'
 
 def _check_opt_parts(own, state):
@@ -109,8 +109,8 @@ def _is_text(o): return isinstance(o, str)
 def _is_list_of(is_one, o): return isinstance(o, list) and all(map(is_one, o))
 
 # %% ../../nbs/learner/55a_check_state.ipynb #d7cc9977
-def _is_group(o): return isinstance(o, Mapping) and isinstance(o.get('params'), list) and _has_good_names(o)
-def _has_good_names(group):
+def _is_group(o): return isinstance(o, Mapping) and isinstance(o.get('params'), list) and _has_valid_names(o)
+def _has_valid_names(group):
     names = group.get('param_names')
     if names is None: return True
     return _is_list_of(_is_text, names) and len(names)==len(group['params'])
@@ -128,16 +128,16 @@ def _check_settings(groups, own):
     "Raise ValueError if a setting of a parameter group has another type in the optimizer's own state"
     for group,mine in zip(groups, own):
         for name in group.keys() & mine.keys() - {'params','param_names'}:
-            kind,expected = _kind(group[name]),_kind(mine[name])
+            kind,expected = _describe_kind(group[name]),_describe_kind(mine[name])
             if kind!=expected: raise ValueError(f'`{name}` is {kind}, but must be {expected}')
 
 def _check_values(states):
     "Raise ValueError if a value in the state of a parameter is neither a number, a list of numbers, nor a dict"
     for parameter,values in states.items():
         for name,value in values.items():
-            if isinstance(value, Mapping) or _kind(value) in ('a number','numbers'): continue
+            if isinstance(value, Mapping) or _describe_kind(value) in ('a number','numbers'): continue
             raise ValueError(
-                f'`{name}` of parameter {parameter} is {_kind(value)}, but must be a number')
+                f'`{name}` of parameter {parameter} is {_describe_kind(value)}, but must be a number')
 
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed85
 def check_opt_state(
@@ -263,7 +263,7 @@ _endings = '.pth','.pt','.pkl','.bin','.ckpt','.safetensors'
 
 # %% ../../nbs/learner/55b_save.ipynb #0aaad0df
 # prefixes of the entries in a .safetensors file that are not weights of the model
-_beside,_base = 'learnkit.beside.','learnkit.base.'
+_outside_prefix,_base_prefix = 'learnkit.beside.','learnkit.base.'
 
 def _as_tensor(text): return torch.frombuffer(bytearray.fromhex(text), dtype=torch.uint8)
 def _as_text(t): return bytes(t.tolist()).hex()
@@ -272,8 +272,8 @@ def _as_text(t): return bytes(t.tolist()).hex()
 def _flatten(state):
     "Return the state as one dict of tensors, for a .safetensors file"
     if not _is_nested(state): return state
-    beside = {_beside+name:v for name,v in state.get('beside', {}).items()}
-    base   = {_base+name:_as_tensor(text) for name,text in state.get('base', {}).items()}
+    beside = {_outside_prefix+name:v for name,v in state.get('beside', {}).items()}
+    base   = {_base_prefix+name:_as_tensor(text) for name,text in state.get('base', {}).items()}
     return {**state['model'], **beside, **base}
 
 def _is_nested(state):
@@ -319,7 +319,7 @@ def _find_base(learn, only_trained):
 def _nest(parts):
     "Return the content of the file: the weights alone, or a dict of all parts if there are several"
     others:dict = {}
-    if parts.beside: others['beside'] = parts.beside
+    if parts.outside: others['beside'] = parts.outside
     if parts.base: others['base'] = parts.base
     if parts.opt is not None: others['opt'] = parts.opt
     if not others: return parts.weights
@@ -355,7 +355,7 @@ def _keep_own(weights, model, patterns):
 class _Parts(NamedTuple):
     "The content of a file that `learn.save` wrote"
     weights:dict    # the model's weights
-    beside:dict     # weights of other trained modules, such as the loss function's
+    outside:dict    # weights of other trained modules, such as the loss function's
     base:dict       # checksums of the weights that were not saved
     opt:dict|None   # the optimizer's state
 
@@ -367,9 +367,9 @@ def _parse_state(file, state) -> _Parts:
         f'{file} was written by `learn.export`: read it with `load_learner`')
     if _is_nested(state):
         return _Parts(state['model'], state.get('beside', {}), state.get('base', {}), state.get('opt'))
-    beside,base = _with_prefix(state, _beside),_with_prefix(state, _base)
+    beside,base = _with_prefix(state, _outside_prefix),_with_prefix(state, _base_prefix)
     if not beside and not base: return _Parts(state, {}, {}, None)
-    weights   = {name:v for name,v in state.items() if not str(name).startswith((_beside,_base))}
+    weights   = {name:v for name,v in state.items() if not str(name).startswith((_outside_prefix,_base_prefix))}
     checksums = {name:_as_text(v) for name,v in base.items()}
     return _Parts(weights, beside, checksums, None)
 
@@ -447,7 +447,7 @@ def _load_parts(learn, parts, strict, device=None):
         if parts.opt is not None: load_opt_state(learn, parts.opt, keep_hypers=True)
         model = get_model(learn.model)
         load_weights(model, lay_out_state(parts.weights, model), parts.base, strict)
-        load_beside(learn, parts.beside)
+        load_beside(learn, parts.outside)
     learn('after_load_model')
 
 # %% ../../nbs/learner/55c_trial.ipynb #dedc9102
@@ -459,7 +459,7 @@ from ..optim.inventory import named_buffers
 from ..loop.run import turn
 
 # %% ../../nbs/learner/55c_trial.ipynb #bfb80240
-def _loaders(learn):
+def _list_loaders(learn):
     loaders = getattr(learn.dls, 'loaders', [learn.dls.train])
     return [dl for dl in loaders if dl is not None]
 
@@ -470,7 +470,8 @@ def snapshot_training(
     tensors = [*named_params(learn).values(), *named_buffers(learn).values()]
     if any(map(is_lazy, tensors)): raise ValueError(
         'the model has lazy layers, whose shapes the first batch would set: call the model once before the trial')
-    return Snapshot(snapshot_random(), learn._rebind, snapshot_contents(learn, *learn.cbs, loaders=_loaders(learn)))
+    contents = snapshot_contents(learn, *learn.cbs, loaders=_list_loaders(learn))
+    return Snapshot(snapshot_random(), learn._rebind, contents)
 
 # %% ../../nbs/learner/55c_trial.ipynb #67a6b28a
 @uninterrupted

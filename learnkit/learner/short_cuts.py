@@ -55,31 +55,31 @@ def _are_numbers(v):
     if isinstance(v, tuple): return all(map(_are_numbers, v))
     return type(v) in (int,float)
 
-def copies(
+def copy_tensors(
     tensors:dict # name -> tensor
 ) -> dict[str,Tensor]:
     "Return detached copies of the tensors; of a sharded tensor, copy only this process's shard"
     return {k:local_shard(v.detach()).clone() for k,v in tensors.items()}
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #3ac0a046
-def difference(
+def describe_first_difference(
     got:dict,      # tensors by name, after the fast path
     expected:dict, # tensors by name, after the slow path
-    room:dict      # name -> the difference that is allowed for each element; missing: 0
+    tolerances:dict # name -> the difference that is allowed for each element; missing: 0
 ) -> str:
     "Return a description of the first tensor that differs and of its largest difference, or '' if none differs"
     for name in {**expected, **got}:
         if name not in got: return f'{name} exists only after the slow path'
         if name not in expected: return f'{name} exists only after the fast path'
-        text = _describe_difference(got[name], expected[name], room.get(name, 0))
+        text = _describe_difference(got[name], expected[name], tolerances.get(name, 0))
         if text: return f'{name} {text}'
     return ''
 
-def _describe_difference(a, b, room):
+def _describe_difference(a, b, tolerance):
     "Return a description of how `a` differs from `b` by more than `tolerance`, or '' if it does not"
     if (a.shape,a.dtype)!=(b.shape,b.dtype): return f'is {a.dtype} {list(a.shape)} instead of {b.dtype} {list(b.shape)}'
     distance = _compute_distance(a, b)
-    wrong = distance>room
+    wrong = distance>tolerance
     if not wrong.any(): return ''
     i = torch.where(wrong, distance, 0).argmax()   # the index at which it is largest
     got,expected = a.to_dense().flatten()[i].item(),b.to_dense().flatten()[i].item()
@@ -97,7 +97,7 @@ def _compute_distance(a, b):
     return torch.where(are_equal, 0, distance)
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #282b1529
-def torch_opt(
+def find_torch_opt(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> Optimizer|None:
     "Return the PyTorch optimizer in an `OptimWrapper`, or None if it has step hooks or `opt` is of another class"
@@ -140,8 +140,8 @@ class CheckShortCuts(Callback):
     order,run_valid = 10_000,False   # after all other callbacks
     modes,compiled = ('fit','lr_find'),'nothing'
     first_in = 'after_step','after_zero_grad'
-    before:Any = None  # during a step: (PyTorch optimizer, snapshot from before the step); else None
-    grads:Any = ()     # while gradients are zeroed: pairs of a parameter and its gradient before
+    saved_step:Any = None  # during a step: (PyTorch optimizer, snapshot from before the step); else None
+    grads:Any = ()         # while gradients are zeroed: pairs of a parameter and its gradient before
     def __init__(self): self.n = Counter()   # name of a fast path -> how often it was compared
 
     def compare_paths(self,
@@ -155,7 +155,7 @@ class CheckShortCuts(Callback):
         "Run both paths from the same state and return the result of `fast`; raise WrongShortCut if they differ"
         before,result = snapshot(),fast()
         def slow_tensors(): return tensors(slow())
-        self._compare(what, before, copies(tensors(result)), slow_tensors, snapshot, room)
+        self._compare(what, before, copy_tensors(tensors(result)), slow_tensors, snapshot, room)
         return result
 
     def _compare(self, what, before, got, slow, snapshot, room=None):
@@ -163,10 +163,10 @@ class CheckShortCuts(Callback):
         after = snapshot()
         before.restore()
         try:
-            expected = copies(slow())
+            expected = copy_tensors(slow())
             allowed  = {}
             if room is not None: allowed = room(expected, before)
-            text = difference(got, expected, allowed)
+            text = describe_first_difference(got, expected, allowed)
         finally: after.restore()
         self._count(what, text)
 
@@ -178,24 +178,24 @@ class CheckShortCuts(Callback):
 
     def before_fit(self): self.n.clear()
     def before_step(self):
-        opt = torch_opt(self.learn.opt)
-        if opt is not None: self.before = opt,snapshot_step(opt)
+        opt = find_torch_opt(self.learn.opt)
+        if opt is not None: self.saved_step = opt,snapshot_step(opt)
 
     def after_step(self):
-        if self.before is None: return
-        (opt,before),self.before = self.before,None
+        if self.saved_step is None: return
+        (opt,before),self.saved_step = self.saved_step,None
         tensors = partial(step_tensors, self.learn.model, opt)
         def slow():
             slow_step(opt)
             return tensors()
-        try: self._compare('step', before, copies(tensors()), slow, partial(snapshot_step, opt))
+        try: self._compare('step', before, copy_tensors(tensors()), slow, partial(snapshot_step, opt))
         except WrongShortCut as e:
             add_note(e, f'The slow path is `{type(opt).__name__}.step`.')
             raise
 
-    def after_cancel_step(self): self.before = None   # the step was cancelled
+    def after_cancel_step(self): self.saved_step = None   # the step was cancelled
     def before_zero_grad(self):
-        opt,self.grads = torch_opt(self.learn.opt),[]
+        opt,self.grads = find_torch_opt(self.learn.opt),[]
         if opt is not None: self.grads = [(p, p.grad) for p in _params(opt)]
 
     def after_zero_grad(self):
@@ -231,7 +231,7 @@ class CheckShortCuts(Callback):
         finally: learn._bound,learn._call_order = bound,order
         self._count('handlers', _describe_stale(bound, current))
 
-    def cleanup(self): self.before,self.grads = None,()
+    def cleanup(self): self.saved_step,self.grads = None,()
 
 _short_cuts = dict(step="the optimizer's fast step", zero_grad='`zero_grad`', fused='a fused step (`FusedStep`)',
                    handlers='the table of handlers')

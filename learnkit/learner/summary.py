@@ -26,13 +26,13 @@ def show_training_loop(self:Learner) -> Text:
     lines = []
     for name in event:
         if '_save_' in name or '_load_' in name: continue
-        by,cbs = event.by[name],self.ordered_cbs(name)
-        if cbs or by in classes: lines.append(_format_event_line(name, by, cbs))
+        source,cbs = event.by[name],self.ordered_cbs(name)
+        if cbs or source in classes: lines.append(_format_event_line(name, source, cbs))
     return show_result(Text('\n'.join(lines)))
 
-def _format_event_line(name, by, cbs):
+def _format_event_line(name, source, cbs):
     handled = ', '.join(map(str, cbs))
-    if by: handled += f' (fired by {by})'
+    if source: handled += f' (fired by {source})'
     indented = '  '*event.depth[name] + name
     return f'{indented:<33} {handled.strip()}'.rstrip()
 
@@ -139,22 +139,22 @@ def _make_fastai_rows(learn, *xb):
         for hook in hooks: hook.remove()
     return rows
 
-def _eager(): return torch.compiler.set_stance('force_eager')
+def _force_eager(): return torch.compiler.set_stance('force_eager')
 
 # %% ../../nbs/learner/60c_summary.ipynb #5ddd22b0
 @uninterrupted
-def _layer_info(learn):
+def _collect_layer_info(learn):
     "Return the model (a copy if it is lazy), its `layer_info` for the first batch, and the shapes of its input"
     model  = _copy_if_lazy(get_model(learn.model))
     before = snapshot_forward(model, learn.dls.train),snapshot_attributes(learn, 'current_run')
-    with Snapshot(*before), replacing(learn, 'model', model.eval()), torch.no_grad(), _eager():
+    with Snapshot(*before), replacing(learn, 'model', model.eval()), torch.no_grad(), _force_eager():
         learn.current_run = learn.current_run.begin(learn.mode)   # a copy, for the batch below
         learn._use_device()
         learn._split(learn._set_device(interruptibly(learn.dls.one_batch)))
         return model,layer_info(model, learn._pred),shapes(learn.xb)
 
 # %% ../../nbs/learner/60c_summary.ipynb #b04b3764
-def _trainable(row):
+def _format_trainable(row):
     "Return the text of the column 'trainable' for a layer"
     if row.is_shared: return 'shared'
     if not row.n_params: return ''
@@ -162,10 +162,10 @@ def _trainable(row):
     if not row.n_trainable: return 'no'
     return f'{row.n_trainable:,}'
 
-def _table(rows):
+def _format_table(rows):
     "Return the lines of the table of layers"
     table = [('layer', 'type', 'output shape', 'parameters', 'trainable')]
-    for row in rows: table.append((row.name, row.kind, row.shape, f'{row.n_params:,}', _trainable(row)))
+    for row in rows: table.append((row.name, row.kind, row.shape, f'{row.n_params:,}', _format_trainable(row)))
     widths = [max(map(len, column)) for column in zip(*table)]
     lines = []
     for name,kind,shape,n_params,trainable in table:
@@ -177,14 +177,14 @@ def _table(rows):
 @patch
 def summary(self:Learner) -> Text:
     "Return a text on the model (layers, shapes, parameters, optimizer, loss, callbacks), and print it in a script"
-    model,rows,inputs = _layer_info(self)
+    model,rows,inputs = _collect_layer_info(self)
     total,trainable = count_params(model.parameters()),_count_trainable(model.parameters())
     counts = f'{total:,} parameters, {trainable:,} trainable, {total-trainable:,} frozen'
     first_trained = getattr(self.opt, 'frozen_idx', 0)
     if first_trained: counts += f', trained from parameter group {first_trained} on'
     opt_func = getattr(self.opt_func, 'func', self.opt_func)
     loss = 'that of the model' if self.loss_func is None else _name_of(self.loss_func)
-    lines = [f'{type(model).__name__} (input {inputs})', *_table(rows), '', counts,
+    lines = [f'{type(model).__name__} (input {inputs})', *_format_table(rows), '', counts,
         f'Device: {self.device}',
         f'Optimizer: {_name_of(opt_func)}',
         f'Loss function: {loss}',

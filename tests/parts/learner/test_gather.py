@@ -12,7 +12,7 @@ from torch.utils.data import BatchSampler, DataLoader, SubsetRandomSampler, Tens
 from learnkit.all import (Callback, CancelBatch, CancelEpoch, CancelFit, CancelValid, CrossEntropyLossFlat, DataLoaders, Learner, MixedPrecision,
                           TrainEvalCallback, noop)
 from learnkit.learner.buffer import TensorBuffer
-from learnkit.learner.results import NestedBuffer, count_items, item_positions
+from learnkit.learner.results import NestedBuffer, count_items, find_positions
 from learnkit.learner.buffer import create_memmap, open_memmap
 from toys import slow
 
@@ -62,7 +62,7 @@ def test_items_go_to_their_positions(ns, data, unknown):
     n = sum(ns)
     idxs = data.draw(st.permutations([3*i for i in range(n)]))
     bs = [torch.tensor(o).view(-1,1).repeat(1,2) for o in torch.tensor(idxs).split(ns)]
-    r = TensorBuffer(None if unknown else n, positions=item_positions(idxs))
+    r = TensorBuffer(None if unknown else n, positions=find_positions(idxs))
     for b in bs: r.append(b)
     assert same(r.value, 3*torch.arange(n).view(-1,1).repeat(1,2))
 
@@ -184,7 +184,7 @@ def test_count_items_of_batches(dl, want): assert count_items(dl)==want
 @given(idxs=st.lists(st.integers(0, 30), max_size=20))
 def test_item_positions(idxs):
     "As a stable sort of the indices"
-    p = item_positions(idxs)
+    p = find_positions(idxs)
     want = sorted(range(len(idxs)), key=idxs.__getitem__)
     assert want==(list(range(len(idxs))) if p is None else p.argsort().tolist()) and ((p is None)==(idxs==sorted(idxs)))
 
