@@ -31,15 +31,15 @@ class ActivationType:
 
 @check_args
 class AccumMetric(Metric):
-    "Metric that calls `func` once an epoch, with all its predictions and targets"
+    "Metric that calls `func` once an epoch, with all predictions and targets except those whose target is ignored"
     max_device_bytes = 2**26   # up to this many bytes of batches stay on the device
     saves = 'preds','targs','ignore_index'
     ignore_index:int|None = -100   # the class index to ignore
     def __init__(self,
         func:Callable,            # called once as `func(preds, targs, **kw)`
-        dim_argmax:int|None=None, # axis of the argmax, or of the softmax; None: no argmax
+        dim_argmax:int|None=None, # axis of the argmax or softmax; None: no argmax, and softmax along the last axis
         activation:str='no',      # 'no', 'softmax', 'sigmoid' or 'binarysoftmax'
-        thresh:float|None=None,   # predictions from this value on become `True`; None: keep the values
+        thresh:float|None=None,   # predictions of at least this value become `True`, others `False`; None: keep them
         to_np:bool=False,         # pass NumPy arrays to `func`
         invert_arg:bool=False,    # call `func(targs, preds, **kw)`
         flatten:bool=True,        # make predictions and targets one-dimensional
@@ -93,7 +93,7 @@ class AccumMetric(Metric):
             f'`{self.name}` applies a sigmoid, but the predictions are already probabilities, as the loss '
             "function requires: write `sigmoid=False` or `activation='no'`")
     def _get_ignored(self, loss_func):
-        "Return the class index to ignore: the loss function's, else -100 if classes are compared, else None"
+        "Return the class index to ignore: the loss function's, or -100 if classes are compared, or None"
         ignored = ignored_class(loss_func)
         if ignored is not None: return ignored
         compares_classes = self.activation!='no' or (self.dim_argmax,self.thresh)!=(None,None)
@@ -170,7 +170,7 @@ class AccumMetric(Metric):
         return self._compute(preds, targs)
 
 def _gather(batches):
-    "Concatenate `batches` over all processes, in the order of the samples; None if there are none"
+    "Return the batches of all processes concatenated in the order of the samples, or None if there are none"
     own = torch.cat(batches) if batches else None
     return gather_turns(own, [len(t) for t in batches])
 
@@ -201,7 +201,7 @@ def skm_to_learnkit(
     activation:str|None=None, # as in `AccumMetric`; None: a sigmoid if there is a `thresh`
     **kw:Any                  # more arguments of `func`
 ) -> AccumMetric:
-    "Make an `AccumMetric` from a scikit-learn function; raise ValueError for a bad argument of the function"
+    "Make an `AccumMetric` from a scikit-learn function; raise ValueError for an invalid `average` or `multi_class`"
     if getattr(func, '__module__', '').startswith('sklearn.'):
         for k in _allowed.keys() & kw.keys():
             check_choice(k, kw[k], _allowed[k])   # scikit-learn itself would raise only after the first validation
@@ -218,7 +218,7 @@ def sklearn_metric(
     name:str, # the name of a function of `sklearn.metrics`
     **kw:Any  # arguments of `skm_to_learnkit` and of the function
 ) -> AccumMetric:
-    "Make an `AccumMetric` from `sklearn.metrics.name`, imported only now; raise TypeError for torchmetrics arguments"
+    "Make an `AccumMetric` from a scikit-learn function, imported only now; raise TypeError for torchmetrics arguments"
     with optional_import('This metric', 'scikit-learn', 'sklearn'): from sklearn import metrics
     others = _torchmetrics_args & kw.keys()
     if others: raise TypeError(
@@ -230,7 +230,7 @@ def check_threshold(
     name:str,          # the name of the function in the error
     thresh:float|None  # the threshold of a metric of labels
 ) -> None:
-    "Raise ValueError if there is no threshold"
+    "Raise ValueError if `thresh` is None"
     if thresh is None: raise ValueError(
         f'`{name}` compares labels, so it needs a threshold for the probabilities, such as `thresh=.5`. Metrics of the '
         'probabilities themselves are `APScoreMulti` and `RocAucMulti`.')
@@ -239,9 +239,9 @@ _torchmetrics_args = {'task','num_classes','num_labels','threshold','top_k','mul
 
 def as_factory(
     f:Callable,        # a function that makes a metric
-    doc:str|None=None  # the docstring of `f`; None: it has one
+    doc:str|None=None  # the new docstring of `f`; None: keep its own
 ) -> Callable:
-    "Return `f` in a form that can be passed as a metric itself: each Learner then calls it"
+    "Return `f`, checked by `check_args`, so that it can be passed as a metric itself: each Learner then calls it"
     f = check_args(f)
     f.as_metric = f
     if doc is not None: f.__doc__ = doc

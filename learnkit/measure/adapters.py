@@ -45,7 +45,7 @@ class TorchMetric(Metric):
         self.metric.reset()
         self.n = 0
     def state_dict(self) -> dict:
-        "Return the accumulated state and the number of batches; without torchmetrics' `_defaults`, only the number"
+        "Return the number of batches and, if the metric has torchmetrics' `_defaults`, the accumulated state"
         names = getattr(self.metric, '_defaults', ())
         return dict(n=self.n, **{name:getattr(self.metric, name) for name in names})
     def load_state_dict(self, state):
@@ -76,7 +76,7 @@ class TorchMetric(Metric):
     def name(self) -> str: return self._name or snake_name(self.metric)
 
     def _compute_over_processes(self):
-        "Return the value over the batches of all processes; None if there is none"
+        "Return the value over the batches of all processes, or None if there are no batches"
         parts = parts_with(self.metric, '_reductions')
         if not parts: return self._merge_over_processes()
         own = [*map(_read_states, parts)]
@@ -130,7 +130,7 @@ def _mk_sklearn(m, f):
 def mk_metric(
     m:Any # a function of (pred, *targets), `Metric`, torchmetrics metric, scikit-learn function, or a metric class
 ) -> Any: # a `Metric`, or an object with the same methods
-    "Return a metric for the Learner; raise TypeError if `m` cannot be one"
+    "Return `m` as a metric for the Learner, converted if needed; raise TypeError if it cannot be one"
     if isinstance(m, type):
         try: inspect.signature(m).bind()
         except TypeError as e: raise TypeError(
@@ -148,7 +148,7 @@ def mk_metric(
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #f1091ae3
 class ColumnMetric(Metric):
-    "Metric that is one of the values of another metric, so that it has a column of its own"
+    "Metric for one of the values that another metric returns, with a column of its own"
     def __init__(self,
         metric:Any, # a `Metric` that returns a dictionary or a sequence of numbers; several columns share it
         key:Any,    # the key of the value, and the suffix of the column's name
@@ -192,7 +192,7 @@ class AvgColumns(AvgMetric):
     def add(self, val, n):
         for mean,v in zip(self.means, self._sort_values(val)): mean.add(v, n)
     def _sort_values(self, val):
-        "Return the numbers in the order of `keys`; raise ValueError if their keys or their number differ"
+        "Return the numbers in the order of `keys`; raise ValueError for other keys or another number of them"
         if isinstance(val, Mapping):
             if {*val}!={*self.keys}: raise self._make_mismatch_error([*val])
             return [val[key] for key in self.keys]
@@ -238,13 +238,13 @@ def _mk_entry(m):
 def mk_metrics(
     ms:Any # one metric or several, of any kind that `mk_metric` takes; or torchmetrics' `MetricCollection`
 ) -> L:
-    "Make the metrics for a Learner, one for each column; raise TypeError if one cannot be a metric"
+    "Make the metrics for a Learner, one for each column; raise TypeError for an object that cannot be a metric"
     ms = [ms] if hasattr(ms, 'compute') else L(ms)
     return L(chain.from_iterable(map(_mk_entry, ms)))
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #6088663f
 def _mk_collection(ms):
-    "Return a metric for each metric in a torchmetrics collection, with the user's name, or else the class's"
+    "Return a metric for each metric in a torchmetrics collection, named by the user or else after its class"
     metrics = []
     for name,m in ms.items():
         is_default = name==type(m).__name__
@@ -252,6 +252,6 @@ def _mk_collection(ms):
     return metrics
 
 def _count_columns(metric):
-    "Return the number of classes or labels of a torchmetrics metric that does not average over them; else None"
+    "Return the number of classes or labels of a torchmetrics metric, or None if it averages over them"
     if getattr(metric, 'average', 'macro') not in (None,'none'): return None
     return getattr(metric, 'num_classes', None) or getattr(metric, 'num_labels', None)

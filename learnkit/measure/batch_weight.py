@@ -33,7 +33,7 @@ def loss_setting(
     name:str,        # the attribute or argument, such as 'reduction'
     default:Any=None # returned if there is no such setting
 ) -> Any:            # the value of the setting
-    "Return a setting of a loss function: an argument that a `partial` fixes, or an attribute of the function"
+    "Return a setting of a loss function: the argument that a `partial` fixes, or the attribute, or else `default`"
     if isinstance(f, partial) and name in f.keywords: return f.keywords[name]
     if hasattr(f, name): return getattr(f, name)
     return loss_setting(f.func, name, default) if _wraps_loss(f) else default
@@ -44,13 +44,13 @@ def _is_sum(loss_func): return loss_setting(loss_func, 'reduction')=='sum'
 def ignored_class(
     loss_func:Any # a loss function, or a model that computes its own loss
 ) -> int|None:
-    "Return the class index that the loss function ignores, its `ignore_index`; None if no target is ignored"
+    "Return the class index that the loss function ignores, its `ignore_index`, or None if it ignores none"
     set_by_user = loss_setting(loss_func, 'ignore_index')
     if set_by_user is not None: return set_by_user
     return _get_default_ignored(_unwrap_loss(loss_func))
 
 def _get_default_ignored(f):
-    "Return the default of the argument `ignore_index` of `f`; None if it has none"
+    "Return the default `ignore_index` of `f`, or None if it has none; -100 for a model of transformers"
     if isinstance(f, nn.Module):
         if hasattr(f, 'loss_function'): return -100   # a model of transformers, whose losses all ignore this label
         f = f.forward
@@ -66,14 +66,14 @@ def _get_default_ignored(f):
 def takes_probabilities(
     loss_func:Any # a loss function
 ) -> bool:
-    "Return whether the loss function takes probabilities: then metrics apply no sigmoid to the predictions"
+    "Return whether the loss function takes probabilities, to which metrics must not apply a sigmoid"
     f = _unwrap_loss(loss_func)
     return isinstance(f, nn.BCELoss) or f is F.binary_cross_entropy
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #9b1f0c53
 def sums_items(
-    loss:Tensor, # the result of a loss function, in training
-    n:int        # how many samples were in the batch
+    loss:Tensor, # the result of a loss function, with a graph
+    n:int        # the number of samples in the batch
 ) -> bool:
     "Return whether the loss is a sum over all samples, not a weighted mean, according to its autograd graph"
     return _is_sum_of(loss.grad_fn, n)
@@ -121,7 +121,7 @@ def warn_sum(
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #be979ca5
 def _count_targets(yb, ignore_index=None):
-    "Return the number of targets whose class is not `ignore_index`; if the targets are not one tensor, of samples"
+    "Return the number of targets whose class is not `ignore_index`, or of samples if the targets are not one tensor"
     t = yb
     if type(yb) is tuple and len(yb)==1: t = yb[0]
     if not isinstance(t, Tensor) or t.ndim==0: return find_bs(yb)
@@ -143,9 +143,9 @@ def _count_lengths(yb): return find_bs(yb[-1:])   # CTC has one target length fo
 
 def weight_rule(
     loss_func:Any,             # a loss function, a model that computes its own loss, or a metric function
-    ignore_index:int|None=None # the class index to ignore; None: `loss_func`'s
+    ignore_index:int|None=None # the class index to ignore; None: that of `loss_func`
 ) -> Callable:
-    "Return a function that computes the weight of a batch from its targets, a tuple: the divisor of the batch's loss"
+    "Return a function that takes the tuple of targets of a batch and returns its weight: the divisor of its mean loss"
     own = loss_setting(loss_func, 'batch_weight')
     if own is not None: return partial(_apply_rule, own)
     f = _unwrap_loss(loss_func)
@@ -188,7 +188,7 @@ class BatchWeight:
         batch:Any,     # the Learner in a batch, or anything else with inputs `xb` and targets `yb`
         waits:Callable # called with a tensor; returns whether reading it waits for the device
     ) -> int|float|Tensor:
-        "Return the weight of a batch; as a number if reading it needs no wait for the device"
+        "Return the weight of a batch, as a Python number unless reading it would wait for the device"
         if self.counts_from_0 and len(batch.yb)==1:
             targ = batch.yb[0]
             is_readable = isinstance(targ, Tensor) and targ.dtype is torch.int64 and not waits(targ)
@@ -207,7 +207,7 @@ def n_items(
 def loss_divisor(
     loss:Tensor # a loss function's result, which may be multiplied by a number
 ) -> float|None:
-    "Return the number by which the summed loss was divided, read from the autograd graph; None if unknown"
+    "Return the number by which the sum of losses was divided, from the autograd graph, or None if it is unknown"
     return _find_divisor(loss.grad_fn) if isinstance(loss, Tensor) else None
 
 def _find_divisor(node):

@@ -33,7 +33,7 @@ def has_nan(
 def all_finite(
     ts:Iterable # tensors on one device
 ) -> torch.Tensor:
-    "Return a boolean tensor: are all elements of all tensors finite? Do not wait for the device"
+    "Return a boolean tensor that is True if all elements of all tensors are finite, without waiting for the device"
     reals = []
     for t in map(elements, ts):
         if t.numel()==0: continue
@@ -51,7 +51,7 @@ def nan_flag(
     flag:torch.Tensor|None, # the flag so far; None: this is the first batch
     loss:torch.Tensor       # the loss of a batch
 ) -> torch.Tensor:
-    "Return the new flag, a tensor: 0 while all losses were finite, NaN from the first that was not"
+    "Return the updated flag, a tensor that is 0 as long as all losses are finite, and NaN once one is not"
     if flag is None: return torch.mul(loss, 0)
     return torch.add(flag, loss, alpha=0)   # 0 times a finite loss is 0; NaN stays NaN
 
@@ -87,7 +87,7 @@ register_state('spike', None, 'why a callback set the loss of this batch to NaN,
 def why_not_finite(
     learn:Any # the Learner, in a batch whose loss is NaN or infinite
 ) -> str:
-    "Return in words why the batch is bad: its loss was a spike, or it is NaN or infinite"
+    "Return a message that says why the batch is bad: its loss was a spike, or is NaN or infinite"
     return learn.current_run.spike or 'the loss is nan or infinite'
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f5
@@ -98,14 +98,14 @@ class NonFiniteLoss(FloatingPointError):
     "Raised by `NonFiniteCheck` if the training loss and weights are NaN or infinite"
 
 class NonFiniteCheck(Callback):
-    "Ends the fit when the training loss and weights are NaN or infinite; warns if only the loss is, or is huge"
+    "Raises `NonFiniteLoss` if training loss and weights are NaN or infinite; warns if only a loss is, or if it is huge"
     single,acts = True,'nothing'
     order,modes,saves = Recorder.order+1,('fit',),('warned',)
     warned       = False   # has this fit warned about the training loss?
     valid_warned = False   # has this fit warned about the validation loss?
     most         = None    # training losses from this value on are huge; None: before the first loss
     def __init__(self,
-        on_nan:str='raise' # when weights are NaN or infinite: 'raise' a `NonFiniteLoss`, or 'warn' and continue
+        on_nan:str='raise' # if weights are NaN or infinite, too: 'raise' a `NonFiniteLoss`, or 'warn' and continue
     ):
         if on_nan not in ('raise','warn'): raise ValueError(f"`on_nan` must be 'raise' or 'warn', not {on_nan!r}")
         self.on_nan = on_nan

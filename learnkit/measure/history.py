@@ -51,7 +51,7 @@ class RowEncoder:
     def __call__(self,
         rows:list # all rows of the table
     ) -> dict:
-        "Return a dict: `lines`, the rows as JSON; `others`, the numbers and rows that JSON cannot store"
+        "Return a dict: `lines` has the rows as JSON, `others` the number and row of those that JSON cannot store"
         self._forget(self._count_unchanged(rows))
         for row in rows[len(self.rows):]: self._encode(row)
         return dict(lines=''.join(self.lines), others=[(i,dict(row)) for i,row in self.others.items()])
@@ -123,9 +123,9 @@ class History(list):
         return History(row for row in self if row.get('train_iter') is None)
 
     def last_within(self,
-        train_iter:int # the number of finished training batches
+        train_iter:int # the number of finished training batches, as in the column `train_iter`
     ) -> 'History':
-        "Return the rows directly before the last one that have this value of `train_iter`, latest first"
+        "Return the rows with this `train_iter` that directly precede the last row, latest first"
         def is_after_last(row): return row.get('train_iter')==train_iter
         return History(takewhile(is_after_last, self[-2::-1]))
 
@@ -140,18 +140,18 @@ class History(list):
         return _Columns(self.names)
     @property
     def iloc(self) -> list:
-        "The rows as lists of values, as in a pandas DataFrame: `h.iloc[-1][:3]` are three values of the last row"
+        "The rows as lists of values, as in a pandas DataFrame: `h.iloc[-1][:3]` has the first three of the last row"
         names = self.names
         return [[*map(row.get, names)] for row in self]
 
     def latest(self,
         k:str # the name of a column
     ) -> Any:
-        "Return the latest value of column `k` that is not None; None without any; raise KeyError for an unknown column"
+        "Return the last value of column `k` other than None, or None if all are; raise KeyError for an unknown column"
         return next((v for v in reversed(self[k]) if v is not None), None)
 
     def state_dict(self) -> dict:
-        "Return the rows, encoded by a `RowEncoder`: new and changed ones now, the others by earlier calls"
+        "Return the rows as encoded by a `RowEncoder`, which encodes only those that have changed since the last call"
         if self._encoder is None: self._encoder = RowEncoder()
         return self._encoder(self)
     def load_state_dict(self,
@@ -176,7 +176,7 @@ class History(list):
         return cls(rows)
 
     def cells(self) -> list:
-        "Return the rows as lists of strings, after the list of column names; an empty list without rows"
+        "Return the column names and each row as lists of strings, or an empty list if there are no rows"
         if not self: return []
         rows = [[*map(format_value, values)] for values in self.iloc]
         return [self.names, *rows]
@@ -214,7 +214,7 @@ def can_merge_rows(
     rows:list, # the rows so far
     row:dict   # the row of a validation within an epoch
 ) -> bool:
-    "Return whether `row` and the last of `rows` can be merged: both after the same batch, without conflicting values"
+    "Return whether `row` can be merged into the last of `rows`: both are of the same batch, and no values conflict"
     if not rows or row.get('train_iter') is None: return False
     last = rows[-1]
     if 'train_iter' not in last: return False
@@ -227,7 +227,7 @@ class Cells(list):
     def __init__(self,
         row:dict,       # the row
         names:list,     # the names of the columns in the list
-        empty:Any=None  # the item in place of None
+        empty:Any=None  # the value to show in place of None
     ):
         def cell(name): return empty if row[name] is None else row[name]
         super().__init__(map(cell, names))
@@ -282,7 +282,7 @@ class RecorderPlots:
         return ax
 
     def _list_valid_losses(self):
-        "Return pairs of a number of training batches, and the validation loss after them, in order"
+        "Return pairs of a number of training batches and the validation loss after them, sorted by that number"
         if not self.history: return []
         if 'valid_loss' not in self.history[0]: return []
         losses = [*zip(self.iters, self.history.epochs['valid_loss'])]
@@ -293,7 +293,7 @@ class RecorderPlots:
         ncols:int=3,            # the number of plots in a row
         figsize:tuple|None=None # width and height of the figure, in inches; None: 4 by 3 for each plot
     ) -> list: # the matplotlib axes
-        "Plot the losses and metrics against epochs, each in its own plot; raise ValueError before the end of an epoch"
+        "Plot losses and metrics against epochs, training with validation; raise ValueError before the first epoch ends"
         epochs = self.history.epochs
         if not epochs: raise ValueError('no epoch is recorded yet: call `learn.fit(n)` first')
         groups = group_columns(name for name in self.metric_names if name not in ('epoch','time'))
@@ -316,7 +316,7 @@ def _number_or_nan(v): return nan if v is None else v   # matplotlib skips NaN
 def group_columns(
     names:Iterable[str] # the names of columns
 ) -> dict: # quantity -> the names of its columns
-    "Group column names by the quantity, without `train_` or `valid_`: `train_mae` and `valid_mae` are both `mae`"
+    "Group column names by quantity, the name without `train_` or `valid_`: `train_mae` and `valid_mae` belong to `mae`"
     groups = {}
     for name in names:
         measured = name.removeprefix('train_').removeprefix('valid_')

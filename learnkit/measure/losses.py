@@ -31,7 +31,7 @@ def check_reduction(
 # %% ../../nbs/measure/05a_base_loss.ipynb #be169a2a
 @check_args
 class BaseLoss(nn.Module):
-    "Wraps a PyTorch loss: flattens predictions and targets, checks shapes; adds `activation` and `decodes`"
+    "Wraps a PyTorch loss: checks and flattens predictions and targets, and adds `activation` and `decodes`"
     y_int = False # are the targets class indices? (MixUp then mixes losses instead of targets)
     def __init__(self,
         loss_cls:Callable|type, # class of the loss, called with `*args, **kw`; or the loss itself, if it is a module
@@ -74,20 +74,20 @@ class BaseLoss(nn.Module):
     def activation(self,
         x:Tensor # model outputs
     )->Tensor:
-        "Convert model outputs to predictions; here return them unchanged"
+        "Convert model outputs to predictions; return them unchanged unless a subclass defines this"
         return x
     
     def decodes(self,
         x:Tensor # predictions
     )->Tensor:
-        "Decode predictions, for instance to class indices; here return them unchanged"
+        "Decode predictions, e.g. to class indices; return them unchanged unless a subclass defines this"
         return x
 
     def check(self,
         pred:Tensor, # predictions
         targ:Tensor  # targets
     )->None:
-        "Raise TypeError or ValueError if shapes or types of `pred` and `targ` do not fit; their values are not read"
+        "Raise TypeError or ValueError if types or shapes of `pred` and `targ` do not fit, without reading their values"
         name = func_name(self.func) if type(self)==BaseLoss else type(self).__name__
         for o,what in ((pred,'predictions'),(targ,'targets')):
             if not isinstance(o, Tensor): raise TypeError(
@@ -99,7 +99,7 @@ class BaseLoss(nn.Module):
         pred:Tensor, # predictions
         targ:Tensor  # targets
     )->tuple[Tensor,Tensor]: # both in the dtypes that the wrapped loss expects
-        "Move the class axis to the end, flatten if `flatten`, and convert the targets; return `(pred, targ)`"
+        "Move the class axis to the end, flatten if `flatten`, convert the dtypes, and return `(pred, targ)`"
         paired = pred.shape==targ.shape # then the targets have a class axis, too
         if self.axis not in (-1, pred.ndim-1):
             pred = pred.movedim(self.axis, -1)
@@ -117,14 +117,14 @@ class BaseLoss(nn.Module):
 def loss_activation(
     loss_func:Any # any loss function
 )->Callable: # called with the model's outputs
-    "Return the loss's method `activation`; if it has none, a function that returns its argument"
+    "Return the method `activation` of the loss, or a function that returns its argument if there is none"
     return getattr(unwrap_partial(loss_func), 'activation', noop)
 
 def loss_decodes(
     loss_func:Any,    # any loss function
     act:Callable=noop # the activation that was applied to the predictions
 )->Callable: # called with the predictions
-    "Return the loss's method `decodes`; if it has none, argmax or a threshold for a PyTorch loss, or a no-op"
+    "Return the method `decodes` of the loss; without one, argmax or a threshold for a PyTorch loss, or else a no-op"
     f = unwrap_partial(loss_func)
     if hasattr(f, 'decodes'): return f.decodes
     kind = loss_kind(f)
@@ -150,8 +150,8 @@ def _set_to_none(f, loss_func):
 
 def none_reduce(
     loss_func:Callable # a loss function with an attribute or an argument `reduction`
-)->AbstractContextManager[Callable]: # yields the loss function to call
-    "Context manager in which `loss_func` returns one loss per sample; raise TypeError if that is impossible"
+)->AbstractContextManager[Callable]: # yields the loss function to call, perhaps a `partial`
+    "Return a context manager that yields `loss_func` with one loss per sample; raise TypeError if that is impossible"
     f = unwrap_partial(loss_func)   # of a module in a `partial`, set the module's attribute
     if hasattr(f, 'reduction'): return _set_to_none(f, loss_func)
     if getattr(loss_func, 'keywords', {}).get('reduction')=='none': return nullcontext(loss_func)

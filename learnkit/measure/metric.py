@@ -31,7 +31,7 @@ def parts_with(
     metric:Any, # a metric of torchmetrics, or of any kind
     attr:str    # the name of an attribute
 ) -> list:
-    "Return `metric` and the metrics inside it, if they have the attribute `attr`; empty if it is not a module"
+    "Return the modules of `metric`, including itself, that have the attribute `attr`; an empty list if it is no module"
     if not hasattr(metric, 'modules'): return []
     return [m for m in metric.modules() if hasattr(m, attr)]
 
@@ -39,7 +39,7 @@ def merge_states(
     reduce:Callable|None, # the function with which torchmetrics merges the states; None: it does not merge them
     vals:list             # the state of each process
 ) -> Any:
-    "Stack the states of all processes, or join their lists by batch; return `reduce` of that, if there is one"
+    "Stack the tensors of all processes, or interleave their lists by batch; return the result, reduced by `reduce`"
     if isinstance(vals[0], Tensor): stacked = torch.stack(vals)
     else:
         alternating = chain.from_iterable(zip_longest(*vals))   # the first batch of each process, then the second
@@ -69,7 +69,7 @@ class Metric:
     "Base class of metrics: a subclass defines `reset`, `accumulate` and the property `value`"
     saves:tuple = ()   # the names of the attributes that hold the accumulated state
     is_logged:bool = False   # does `log` add its values? If so, it is computed in training, too
-    def reset(self) -> None: "Clear the state at the start of a phase; does nothing unless a subclass defines it"
+    def reset(self) -> None: "Clear the state at the start of a phase; do nothing unless a subclass defines this"
     def accumulate(self,
         learn:Any # the Learner, after a batch
     ) -> None:
@@ -89,7 +89,7 @@ class Metric:
         return self
     def __repr__(self) -> str: return f'{type(self).__name__}({self.name!r})'
 
-    def flush(self) -> None: "Update the attributes named in `saves`; called before they are read"
+    def flush(self) -> None: "Update the attributes named in `saves`, before they are read"
     def state_dict(self) -> dict:
         "Return the accumulated state: the attributes named in `saves`"
         self.flush()
@@ -97,7 +97,7 @@ class Metric:
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Restore the accumulated state"
+        "Restore the accumulated state from `state`"
         self.reset()
         vars(self).update(state)
 
@@ -178,7 +178,7 @@ class AvgMetric(Metric):
     def begin(self,
         learn:Any # the Learner, after the first batch
     ) -> BatchWeight:
-        "Examine the loss function; return the `BatchWeight` that computes the weights of batches"
+        "Examine the loss function, and return the `BatchWeight` that computes the weights of batches"
         self.weigh,self.kwargs = BatchWeight(learn),{}
         if self.func: self._adapt_to_loss(getattr(learn, 'loss_func', None))
         return self.weigh
@@ -196,7 +196,7 @@ class AvgMetric(Metric):
         val:Any,           # a number, or a tensor with one element: a mean over `n` targets or samples
         n:int|float|Tensor # the weight of `val`
     ) -> None:
-        "Add `val` to the mean, with weight `n`; raise TypeError or ValueError if it is not one number"
+        "Add `val` to the mean, with weight `n`; raise TypeError or ValueError if `val` is not one number"
         if not isinstance(val, Tensor): val = torch.tensor(metric_number(val, self.name), dtype=torch.float64)
         if val.ndim and val.numel()!=1: raise _make_number_error(self.name, val)
         self.new.append((val.detach(), n))
@@ -231,7 +231,7 @@ class AvgMetric(Metric):
         total:float, # the sum of the values, each times its weight
         count:float  # the sum of the weights
     ) -> float:
-        "Return the metric's value: the quotient of two sums"
+        "Return the metric's value, `total/count`; a subclass may combine the sums differently"
         return total/count
 
     # the sums of the weighted values, and of the weights
@@ -316,9 +316,9 @@ def _get_loss_attr(
     raise AttributeError(f'the model computes its own loss, but neither the model nor its output has `{name}`')
 
 class LossMetric(AvgMetric):
-    "Mean of a part of the loss: an attribute that the loss function or the model sets in each batch, or an output"
+    "Mean of a part of the loss: an attribute that the loss function or model sets in each batch, or a model output"
     def __init__(self,
-        attr:str,        # the name of the attribute or output, which is a mean over the batch
+        attr:str,        # the name of the attribute or output, whose value is a mean over the batch
         nm:str|None=None # column in the history; None: `attr`
     ):
         super().__init__(None, nm or attr)
@@ -351,7 +351,7 @@ from .batch_weight import n_items
 # %% ../../nbs/measure/15c_logged.ipynb #a9e26b96
 @check_args
 class Logged(AvgLoss):
-    "Mean of the values that a phase passes to `log(name, value)` of a callback, or to `log_value`; in training, too"
+    "Mean of the values that are passed to a callback's `log`, or to `log_value`, in training and in validation"
     is_logged = True
     def __init__(self,
         name:str # column in the history
@@ -363,7 +363,7 @@ class Logged(AvgLoss):
         "Add `learn.loss`, weighted like the loss of an epoch"
         super().accumulate(learn)
     def snapshot(self) -> Snapshot:
-        "Take a snapshot of the logged values, before a batch that may be repeated"
+        "Return a snapshot of the logged values, taken before a batch that may be repeated"
         self._pack()
         return snapshot_entries(self.new)
 
@@ -405,10 +405,10 @@ def _uncompiled(f:Callable) -> Callable: return torch.compiler.disable(f)
 
 def log_value(
     name:str,             # name of a `Logged` metric
-    value:Any,            # a number, or a tensor with one element: a mean over `n`
+    value:Any,            # a number, or a tensor with one element: the mean over `n` samples
     n:float|Tensor|None=None # the weight of `value`; None: the number of samples in the batch
 ) -> None:
-    "Add `value` to the mean in the column `name` of the Learner that runs in this thread; do nothing if none runs"
+    "Add `value` to the column `name` of the Learner that runs in this thread, like `log`; do nothing if none runs"
     if torch.compiler.is_compiling(): return _uncompiled(log_value)(name, value, n)
     here = [learn for learn,thread in thread_of.items() if thread==get_ident()]
     running = [learn for learn in here if learn.mode is not None]
@@ -418,10 +418,10 @@ def log_value(
 @patch
 def log(self:Callback,
     name:str,             # name of a `Logged` metric
-    value:Any,            # a number, or a tensor with one element: a mean over `n`
+    value:Any,            # a number, or a tensor with one element: the mean over `n` samples
     n:float|Tensor|None=None # the weight of `value`; None: the number of samples in the batch
 ) -> None:
-    "Add `value` to the mean in column `name`; raise RuntimeError outside of a phase, ValueError for an unknown column"
+    "Add `value` to the mean in column `name`; raise RuntimeError outside of a phase, ValueError without the column"
     _log(self.learn, name, value, n)
 
 # %% ../../nbs/measure/15c_logged.ipynb #f2068f1b
@@ -429,7 +429,7 @@ def sum_of_losses(
     learn:Any, # the Learner, in a batch
     parts:dict # the loss function's result: the parts of the loss by name
 ) -> Tensor:
-    "Return the sum of the parts, and log each; in a fit, raise ValueError for a part without a `Logged` column"
+    "Return the sum of the parts, and log each part; in a fit, raise ValueError for a part without a `Logged` column"
     _check_parts(parts)
     columns = {} if learn.current_run.phase_meter is None else learn.current_run.phase_meter.logged
     if learn.mode=='fit' and not parts.keys()<=columns.keys(): raise ValueError(

@@ -22,7 +22,7 @@ from .metric import AvgLoss, MeanMetric, upcast_half
 
 # %% ../../nbs/measure/35a_metrics.ipynb #14f6c954
 def _compute_fraction_right(right, targ, ignore_index):
-    "Return the fraction of the targets that are not ignored for which `right` is True"
+    "Return the fraction of the targets that are not ignored for which `is_right` is True"
     counts = targ!=ignore_index
     return (right & counts).sum()/counts.sum()
 
@@ -30,9 +30,9 @@ def accuracy(
     inp:Tensor,             # predictions, with one output for each class
     targ:Tensor,            # the right classes
     axis:int=-1,            # the axis of the classes in `inp`
-    ignore_index:int=-100   # class index of targets to ignore; as a metric, the loss function's
+    ignore_index:int=-100   # class index of targets to ignore; a metric uses that of the loss function
 ) -> Tensor:
-    "Accuracy: the fraction of targets that equal the predicted class (argmax)"
+    "Accuracy: the fraction of targets, except ignored ones, that equal the predicted class (argmax)"
     pred,targ = flatten_check(best_class(inp, axis), targ)
     return _compute_fraction_right(pred==targ, targ, ignore_index)
 
@@ -40,7 +40,7 @@ def error_rate(
     inp:Tensor,             # predictions, with one output for each class
     targ:Tensor,            # the right classes
     axis:int=-1,            # the axis of the classes in `inp`
-    ignore_index:int=-100   # class index of targets to ignore; as a metric, the loss function's
+    ignore_index:int=-100   # class index of targets to ignore; a metric uses that of the loss function
 ) -> Tensor:
     "Error rate: 1 - `accuracy`"
     return 1 - accuracy(inp, targ, axis, ignore_index)
@@ -49,11 +49,11 @@ def error_rate(
 def top_k_accuracy(
     inp:Tensor,             # predictions, with one output for each class
     targ:Tensor,            # the right classes
-    k:int=5,                # how many classes, those with the largest outputs, count as predicted
+    k:int=5,                # how many classes count as predicted: those with the largest outputs
     axis:int=-1,            # the axis of the classes in `inp`
-    ignore_index:int=-100   # class index of targets to ignore; as a metric, the loss function's
+    ignore_index:int=-100   # class index of targets to ignore; a metric uses that of the loss function
 ) -> Tensor:
-    "Top-k accuracy: the fraction of targets among the `k` best classes; raise ValueError if `k` is out of range"
+    "Top-k accuracy: the fraction of targets that are among the `k` best classes; raise ValueError for an invalid `k`"
     n = inp.shape[axis]
     if not 0<k<=n: raise ValueError(f'`k` must be from 1 to {n}, the number of classes, not {k}')
     top = inp.topk(k, dim=axis).indices.movedim(axis, -1)
@@ -63,7 +63,7 @@ def top_k_accuracy(
 def accuracy_multi(
     inp:Tensor,        # predictions, with one output for each label
     targ:Tensor,       # 1 where the label applies, else 0
-    thresh:float=.5,   # an output above it means that the label applies
+    thresh:float=.5,   # the label is predicted if the output is above it
     sigmoid:bool=True  # apply a sigmoid to `inp`? A metric omits it if the loss function takes probabilities
 ) -> Tensor:
     "Multi-label accuracy: the fraction of labels that are predicted correctly"
@@ -93,7 +93,7 @@ def mae(
 
 # %% ../../nbs/measure/35a_metrics.ipynb #bfde23f9
 class RootMetric(MeanMetric):
-    "Metric that is the root of the mean of `errors(pred, targ)` over an epoch; can also be called as the function `f`"
+    "Metric that is the root of the mean of `errors(pred, targ)` over an epoch; can also be called like `f`"
     def __init__(self,
         errors:Callable, # returns a value for each sample
         f:Callable       # returns the root of their mean in one call
@@ -206,7 +206,7 @@ def label_metric(
     thresh:float|None=.5, # probability from which a label counts as present; None: `func` gets the probabilities
     **defaults:Any        # default arguments of the function
 ) -> Callable:
-    "Return a function that makes a metric: `func` of the labels whose probability is at least `thresh`"
+    "Return a function that makes a metric: `func` of the labels that `thresh` selects, or of the probabilities"
     takes_labels = thresh is not None
     def metric(
         thresh:float|None=thresh, # probability from which a label counts as present; None: `func` takes probabilities
@@ -230,7 +230,7 @@ RocAucMulti      = label_metric('roc_auc_score', thresh=None)
 def value_metric(
     func:str # the name of a function of `sklearn.metrics`
 ) -> Callable:
-    "Return a function that makes a metric: `func` of the unchanged predictions"
+    "Return a function that makes a metric: `func` of the predictions, without an activation or argmax"
     def metric(
         **kw:Any # more arguments of the scikit-learn function
     ) -> AccumMetric:
@@ -245,7 +245,7 @@ ExplainedVariance = value_metric('explained_variance_score')
 def correlation_metric(
     func:str # the name of a function of `scipy.stats` that returns a correlation and a p-value
 ) -> Callable:
-    "Return a function that makes a metric: the correlation of predictions and targets"
+    "Return a function that makes a metric: the correlation `func` of predictions and targets"
     def metric(
         dim_argmax:int|None=None, # axis of the argmax; None: use the predictions unchanged
         **kw:Any                  # more arguments of the scipy function
@@ -265,7 +265,7 @@ def LossMetrics(
     attrs:str|list,         # names of attributes: a list, or a string with commas
     nms:str|list|None=None  # names of the columns in the history; None: `attrs`
 ) -> list[LossMetric]:
-    "Return a `LossMetric` for each of these attributes of the loss; raise ValueError if `nms` has another length"
+    "Return a `LossMetric` for each of these attributes of the loss; raise ValueError if `nms` differs in length"
     attrs = _as_list(attrs)
     nms = attrs if nms is None else _as_list(nms)
     if len(attrs)!=len(nms): raise ValueError(
@@ -311,7 +311,7 @@ class Overlap(Metric):
         return counts.scatter_add_(0, cell, torch.ones_like(cell))
 
     def areas(self) -> tuple[Tensor,Tensor]|None:
-        "Return, by class, the correct pixels, and the sum of the predicted and true areas; None without a batch"
+        "Return, for each class, the correct pixels and the sum of predicted and true pixels, or None before any batch"
         counts = maybe_gather(None if self.counts is None else self.counts[None])
         if counts is None: return None
         counts = counts.sum(0).cpu()[:-1]
@@ -367,7 +367,7 @@ def foreground_acc(
     bkg_idx:int=0, # the index of the background class, which is ignored
     axis:int=1     # the axis of the classes in `inp`
 ) -> Tensor:
-    "Accuracy of the pixels that are not background; NaN if all are background"
+    "Accuracy over the pixels whose target is not the background, or NaN if there are none"
     pred,targ = (o.as_subclass(Tensor) for o in flatten_check(best_class(inp, axis), targ))
     fore = targ!=bkg_idx
     return ((pred==targ) & fore).sum()/fore.sum()

@@ -83,9 +83,9 @@ class OwnOutput:
 
     def split(self,
         b:Any,         # a batch
-        n_inp:int|None # how many of its elements are inputs; None: as `split_batch` does
+        n_inp:int|None # the number of its elements that are inputs; None: `split_batch` decides
     ) -> tuple[tuple,tuple]:
-        "Return `(inputs, targets)` of a batch; if labels are shifted, the targets begin at the second position"
+        "Return `(inputs, targets)` of a batch; if the model shifts labels, the targets begin at the second position"
         xb,yb = split_batch(b, n_inp)
         if self.shifts: yb = drop_first_label(yb)
         return xb,yb
@@ -93,7 +93,7 @@ class OwnOutput:
     def labels(self,
         yb:tuple # the targets, as `split` returns them
     ) -> tuple:
-        "Return the targets as the model expects them: if labels are shifted, with the first position again"
+        "Return the targets as the model expects them: if it shifts labels, with an ignored first label again"
         return prepend_ignored(yb) if self.shifts else yb
 
     def inputs(self,
@@ -107,7 +107,7 @@ class OwnOutput:
         out:Any,  # the model's output
         yb:tuple  # the targets, as `split` returns them
     ) -> tuple[Tensor|None,Any]:
-        "Return `(loss, predictions)` of an output: loss None if it has none, predictions for the targets `yb`"
+        "Return the loss in an output, or None if there is none, and the predictions that belong to the targets `yb`"
         loss,pred = self._split_output(out, has_targs=len(yb)>0)
         is_shifted = self.shifts and len(yb)>0 and isinstance(pred, Tensor)
         if is_shifted: pred = pred[...,:-1,:]   # no target follows the last position
@@ -124,7 +124,7 @@ def own_output(
     model:nn.Module,        # the model
     loss_func:Callable|None # the Learner's loss function; None: the model computes its own loss
 ) -> OwnOutput|None:
-    "Return an `OwnOutput` for the model; None if its outputs are passed to the loss function unchanged"
+    "Return an `OwnOutput` for the model, or None if its outputs are passed to the loss function unchanged"
     model_has_loss = loss_func is None or isinstance(loss_func, OutputLoss)
     if model_has_loss: return OwnOutput(model, loss_func)
     if not _is_of_transformers(model): return None
@@ -137,10 +137,10 @@ just_split = SimpleNamespace(split=split_batch)   # used in place of an `OwnOutp
 def check_label_shift(
     own:OwnOutput,    # the reader of the model's outputs
     out:Any,          # the model's output
-    yb:tuple,         # the targets, as `own.split` returns them
+    yb:tuple,         # the targets, as `reader.split` returns them
     loss:Tensor|None  # the loss in the output; None: nothing is checked
 ) -> None:
-    "Raise ValueError if the loss value shows that the model shifts labels but `own` does not, or vice versa"
+    "Raise ValueError if the loss value shows that the model shifts labels but `reader` does not, or vice versa"
     if loss is None or len(yb)!=1: return
     logits = out[1] if type(out) is tuple else main_output(out)
     labels,*_ = own.labels(yb)
@@ -180,7 +180,7 @@ def candidate_losses(
             yield f(pred.reshape(targ.shape), targ.float(), reduction='none'),n
 
 class OutputLoss:
-    "Per-sample version of the loss that the model computes itself"
+    "Computes for each target the loss whose mean the model itself returns"
     reduction = 'none'
     def __init__(self,
         learn:Any # the Learner
@@ -208,9 +208,9 @@ class OutputLoss:
 _per_sample_types = tuple(f'For{o}Classification' for o in ('Sequence','Image','Video','Audio'))
 
 def prediction_kind(
-    model:nn.Module # a model of transformers, or another one
+    model:nn.Module # a model, of transformers or any other
 ) -> str|None:
-    "Return the kind of the model's predictions: 'classes', 'binary' or 'numbers'; None if it is unknown"
+    "Return the kind of the model's predictions: 'classes', 'binary' or 'numbers', or None if it is unknown"
     m = get_model(model)
     if not _is_of_transformers(m): return None
     kind = getattr(m, 'loss_type', None)
@@ -236,9 +236,9 @@ def output_decodes(
     return decode
 
 def output_vocab(
-    model:nn.Module # a model of transformers, or another one
+    model:nn.Module # a model, of transformers or any other
 ) -> list|None:
-    "Return the class names from the configuration of a transformers model; None if it is not a classifier"
+    "Return the class names from the configuration of a transformers model, or None if the model is no classifier"
     m:Any = get_model(model)
     if not _is_of_transformers(m): return None
     kinds = *_per_sample_types,'ForTokenClassification'

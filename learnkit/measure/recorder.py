@@ -53,7 +53,7 @@ class AvgSmoothLoss(Metric):
         return self._values.every
     @property
     def values(self) -> list:
-        "The moving average after each batch, or each `every` batches"
+        "The moving average after each batch, or after one in `every` batches"
         self.flush()
         return self._values[:]
     @property
@@ -69,7 +69,7 @@ class AvgSmoothLoss(Metric):
         return self.val/(1-self.beta**self.count)
 
     def state_dict(self) -> dict:
-        "Return the accumulated state"
+        "Return the moving average and the recorded losses"
         return super().state_dict() | {'_raw':self._raw.state_dict(), '_values':self._values.state_dict()}
     def load_state_dict(self,
         state:dict # a result of `state_dict`
@@ -112,14 +112,14 @@ class Meter:
         return {m.name:m for m in self.metrics if getattr(m, 'is_logged', False)}
 
     def reset(self,
-        skip:int=0 # how many metrics, from the first, keep their state
+        skip:int=0 # the number of metrics, from the first on, that keep their state
     ) -> None:
-        "Reset the metrics"
+        "Reset the metrics, except the first `skip`"
         for m in self.metrics[skip:]: m.reset()
 
     def begin_phase(self,
         learn:Any, # the Learner
-        skip:int=0 # how many metrics, from the first, keep their state
+        skip:int=0 # the number of metrics, from the first on, that keep their state
     ) -> None:
         "Reset the metrics, and let `log` use this Meter; raise ValueError if another Learner uses one of the metrics"
         if len(running_learners)>1: _check_not_in_use(self.metrics, learn)
@@ -129,7 +129,7 @@ class Meter:
     def accumulate(self,
         learn:Any # the Learner, after a batch
     ) -> bool:
-        "Add the current batch, unless its loss (or `pred`) is still the last batch's; return whether it was added"
+        "Add the current batch and return True, or return False if its loss (or `pred`) is still that of the last batch"
         # A batch that was cancelled before its loss leaves `learn.loss` as it was: the same object, not an equal one.
         # So a batch counts once it assigns a new tensor to `learn.loss`; to exclude it again, assign the old tensor.
         current = learn.pred if learn.loss is None else learn.loss
@@ -140,16 +140,16 @@ class Meter:
 
     @property
     def values(self) -> list:
-        "The value of each metric"
+        "The values of the metrics; reading them warns about metrics whose value is a dictionary"
         values = [to_number(m.value) for m in self.metrics]
         for metric,value in zip(self.metrics, values):
             if isinstance(value, Mapping): _warn_mapping(metric.name, len(value))
         return values
 
     def share_values(self,
-        means:int=0 # the values of the first `means` metrics are averaged over the processes
+        means:int=0 # the number of metrics, from the first on, whose values are averaged over the processes
     ) -> list:
-        "Return process 0's metric values in all processes; raise ValueError if another process has different values"
+        "Return the same values in all processes; average the first `means`, and raise ValueError if another differs"
         values = self.values
         if num_shards()==1: return values
         by_process = gather_objects(values)
@@ -168,7 +168,7 @@ class Meter:
                     'must merge the values of all processes, e.g. with `maybe_gather`')
 
     def state_dict(self) -> list:
-        "Return each metric's accumulated state; None for a metric without `state_dict`"
+        "Return a list with the accumulated state of each metric, or None for a metric without `state_dict`"
         return [*map(_get_metric_state, self.metrics)]
     def load_state_dict(self,
         state:list # a result of `state_dict`
@@ -208,7 +208,7 @@ def _warn_mapping(name, n):
 def mean_of(
     values:list # one value per process; None: the process has none
 ) -> float|None:
-    "Return the mean of the values that are not None; None if there are none"
+    "Return the mean of the values that are not None, or None if all are"
     known = [v for v in values if v is not None]
     if not known: return None
     return sum(known)/len(known)
@@ -239,7 +239,7 @@ class MeterCallback(Callback):
 
     @property
     def values(self) -> L:
-        "The values of the loss and the metrics; every process must read it"
+        "The values of the loss and the metrics; all processes must read this property"
         return L(self.meter.share_values())
 
 # %% ../../nbs/measure/45c_recorder.ipynb #d1469fec
@@ -309,7 +309,7 @@ class Recorder(RecorderPlots, Callback):
         self.valid.reset()
 
     def _get_training_metrics(self):
-        "Return the training metrics: the smoothed loss, the mean loss if shown, and the metrics of the other columns"
+        "Return the training metrics: the smoothed loss, the mean loss if used, and the metrics of the other columns"
         losses = [self.smooth_loss]
         if self.mean: losses.append(AvgLoss())
         if self.train_metrics: return [*losses, *self.learn.metrics]
@@ -337,7 +337,7 @@ class Recorder(RecorderPlots, Callback):
         metrics:list,         # training metrics, or names of values that `log` adds
         loss:Metric|None=None # replaces the mean loss if `train_loss='mean'`; None: keep it
     ) -> None:
-        "Add training metrics and their columns; to be called in `before_fit`"
+        "Add training metrics and their columns; call this in `before_fit`"
         if loss is not None and self.mean: self.train.metrics[1] = loss
         for m in metrics: self.train.metrics.append(Logged(m) if isinstance(m, str) else m)
         self.metric_names = L(self._make_column_names())
@@ -428,7 +428,7 @@ class Recorder(RecorderPlots, Callback):
         write_out(learn.logger, self.log)
 
     def after_fit(self):
-        "Show the row of the last epoch, unless it was shown"
+        "Show the row of the last epoch, unless it has been shown already"
         if self.show_every==1: return
         for row in self.history.epochs[-1:]:
             if (row['epoch']+1)%self.show_every: write_out(self.learn.logger, Cells(row, [*row]))
@@ -483,12 +483,12 @@ class Recorder(RecorderPlots, Callback):
 
     @property
     def train_loss(self) -> float|None:
-        "The current `train_loss` over all processes; every process must read it; None before the first batch"
+        "The current `train_loss` over all processes, or None before the first batch; all processes must read it"
         if self.mean: return self.train.metrics[1].value
         return _average_over_processes(to_number(self.smooth_loss.value))
     @property
     def log(self) -> list:
-        "The values of the current row, up to the last that is known; assigning to an item changes the row, too"
+        "The values of the current row, up to the last known; assigning to an item of the list changes the row, too"
         names = [*self.row]
         if not self._row_is_complete:
             while names and self.row[names[-1]] is None: names.pop()
@@ -499,7 +499,7 @@ class Recorder(RecorderPlots, Callback):
         return L(map(_make_cells, self.history.epochs))
     @property
     def losses(self) -> L:
-        "The smoothed training losses after each batch, as scalar tensors"
+        "The smoothed training losses, as scalar tensors: after each batch, or after one in `smooth_loss.every` batches"
         return L(torch.tensor(self.smooth_loss.values).unbind())
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf96346c
@@ -513,18 +513,18 @@ def _get_state(o):
 def pack_counts(
     counts:list # integers
 ) -> torch.Tensor:
-    "Return the numbers as an int64 tensor, which a checkpoint stores in 8 bytes each"
+    "Return the integers as an int64 tensor, which takes 8 bytes for each of them in a checkpoint"
     return torch.tensor(counts, dtype=torch.int64)
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf963460
 def unpack_counts(
     state:torch.Tensor|list # a result of `pack_counts`; a list in older checkpoints
 ) -> list:
-    "Return the numbers of `state` as a list"
+    "Return the integers in `state` as a list"
     return state.tolist() if isinstance(state, torch.Tensor) else state
 
 def _load_series(own, states, cls):
-    "Load `states` into the series in `own` by name, creating missing ones; schedulers append to these objects"
+    "Load `states` into the existing series, which schedulers append to, and create those that are missing"
     for name,state in states.items():
         if not isinstance(own.get(name), cls): own[name] = cls()
         own[name].load_state_dict(state)
@@ -542,6 +542,6 @@ def _make_name_error(names):
                       "pass one metric another name, as in `AvgMetric(f, name='other')`")
 
 def _average_over_processes(x):
-    "Return the mean of `x` over the processes; None if no process has a number"
+    "Return the mean of `x` over the processes, or None if no process has a number"
     if num_shards()==1: return x
     return mean_of(gather_objects(x))

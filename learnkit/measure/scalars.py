@@ -30,7 +30,7 @@ _cpu = torch.device('cpu')
 class ScalarBuffer:
     "Buffer of numbers that stay on their device until `drain` reads them"
     def __init__(self,
-        every:int=1024 # stack the numbers into one tensor each time there are so many
+        every:int=1024 # stack the numbers into one tensor whenever there are this many
     ):
         self.every  = every
         self.new    = []     # numbers, and tensors of one or more elements
@@ -45,7 +45,7 @@ class ScalarBuffer:
         if len(self.new)>=self.every: self.pack()
 
     def pack(self) -> None:
-        "Stack the new numbers of each device into one tensor; convert those on the CPU to Python numbers"
+        "Stack the new numbers on each device into one tensor, but convert those on the CPU to Python numbers"
         new,self.new = self.new,[]
         for i,x in enumerate(new):
             if isinstance(x, Tensor) and x.ndim>0: new[i] = x.mean()
@@ -84,7 +84,7 @@ class Series(Sequence):
     def extend(self,
         xs:list # Python numbers
     ) -> None:
-        "Append several numbers"
+        "Append several Python numbers"
         self.flush()
         first = -self.n_read%self._every   # the index of the next number to store
         self.kept.extend(xs[first::self._every])
@@ -94,7 +94,7 @@ class Series(Sequence):
             self._every *= 2
 
     def flush(self) -> None:
-        "Read the tensors that were not read yet; wait for their device"
+        "Read the appended tensors that have not been read yet, and wait for their device"
         if not self.new: return
         unread = ScalarBuffer()
         unread.new,self.new = self.new,[]
@@ -130,7 +130,7 @@ class Series(Sequence):
     def load_state_dict(self,
         state:dict|list # a result of `state_dict`, or all numbers in a list
     ) -> None:
-        "Replace the series with the saved one; raise ValueError if `state` is inconsistent"
+        "Replace the series with the saved one; raise ValueError if the parts of `state` do not match"
         if not isinstance(state, Mapping):
             self.__init__()
             self.extend([*state])
@@ -155,7 +155,7 @@ class GroupSeries(Sequence):
 
     @property
     def every(self) -> int:
-        "The spacing of the stored lists, as in a `Series`; 1 without any"
+        "The spacing of the stored lists, as in a `Series`; 1 if nothing is stored"
         return self.columns[0].every if self.columns else 1
     def __len__(self) -> int: return len(self.columns[0]) if self.columns else 0
     def __getitem__(self, i:int|slice) -> list:

@@ -33,7 +33,7 @@ def batch_of(
     b:Any, # a batch: nested tensors, each with the samples along its first dimension
     n:int  # number of samples
 ) -> Any:  # a batch, nested as `b`
-    "Return a batch of `n` samples by repeating those of `b`; raise ValueError for a tensor without a sample axis"
+    "Return a batch of `n` samples that repeats those of `b`; raise ValueError if part of `b` cannot be resized"
     bs = find_bs(b)
     def resize(t):
         if is_record(t) or is_batch_object(t): raise ValueError(
@@ -47,10 +47,10 @@ def batch_of(
 
 # %% ../../nbs/speed/22_batch_size.ipynb #159fc7e1
 def largest_fitting(
-    fits:Callable, # function: does this size fit? Called with sizes from `start` to `most`
+    fits:Callable, # called with a size from `start` to `most`; returns whether it fits
     start:int,     # the first size
     most:int,      # the last size
-    exact:bool     # find any size; False: only `start` times a power of two
+    exact:bool     # allow any size? False: only `start` times a power of two
 ) -> int:
     "Return the largest size that fits; 0 if `start` does not fit"
     if not fits(start): return 0
@@ -92,10 +92,10 @@ def _find_largest_size(learn, most) -> int:
 def find_batch_size(self:Learner,
     start:int=2,         # the first size to try, doubled while it fits; a batch norm needs two samples
     most:int|None=None,  # the largest size to try, at least `start`; None: the number of training samples
-    exact:bool=False,    # try sizes in between, too; False: only `start` times a power of two
+    exact:bool=False,    # allow any size? False: only `start` times a power of two
     batch:Any=None       # the batch whose samples are repeated; None: the training loader's first
 ) -> int:
-    "Return the largest batch size; restore the Learner; raise OutOfMemoryError if none fits, RuntimeError in a group"
+    "Return the largest batch size that fits, and restore the Learner; raise OutOfMemoryError if none does"
     start = check_whole('start', start, what='a number of samples')
     limit = _find_largest_size(self, most)
     if start>limit: raise ValueError(f'start={start} is above most={limit}: there is no size to try')

@@ -35,7 +35,7 @@ def _compile_config() -> Iterator[None]:
     with config.patch(**settings), keys.patch(cache_key_tag=cache_key_tag): yield
 
 def compile_config() -> AbstractContextManager|None:
-    "Return a context manager that lets backward passes be compiled, one function per shape; None for old PyTorch"
+    "Return a context manager that lets backward passes be compiled, one function per shape, or None for old PyTorch"
     from torch._dynamo import config
     has_setting  = hasattr(config, 'trace_autograd_ops')
     has_argument = 'recompile_limit' in signature(torch.compile).parameters
@@ -55,7 +55,7 @@ def foreign_guards(
 def compile_options(
     options:dict|None=None # the user's inductor options; None: options for the CPU
 ) -> list[dict]:
-    "Return the inductor options for a compiled step, in order of preference"
+    "Return the sets of inductor options to try for a compiled step, in order of preference"
     tried = [{'cpp_wrapper':True, 'cpp.vec_isa_ok':True}, {}] if options is None else [options]
     always = {'fallback_random':True, 'cpp.march':'', 'cpp_cache_precompile_headers':False,
               'guard_filter_fn':foreign_guards}
@@ -119,7 +119,7 @@ def widen_shapes(
     known:tuple, # shapes, with None for each size that varies
     shapes:tuple # the shapes of a batch
 ) -> tuple:
-    "Return `known`, with each size that differs in `shapes` marked as varying too"
+    "Return `known`, with None also for each size that differs in `shapes`"
     return tuple(map(_widen, known, shapes))
 
 def _widen(known, shape): return tuple(map(_widen_size, known, shape))
@@ -143,7 +143,7 @@ def find_shapes(
     most:int,           # the largest number of entries; with `dynamic`, of different numbers of dimensions
     dynamic:bool        # may sizes vary?
 ) -> tuple|None:
-    "Return the entry of `known` that covers a batch, added or widened if `most` and `dynamic` allow it; else None"
+    "Return the entry of `known` that covers a batch, added or widened if `most` and `dynamic` allow it, or None"
     if shapes is None or shapes in known: return shapes
     if dynamic: return _find_varying(known, shapes, most)
     return _append(known, shapes) if len(known)<most else None
@@ -172,7 +172,7 @@ def with_varying_sizes(
     batch:tuple, # tensors: the inputs, or the targets, of a batch
     known:tuple  # their shapes, with None for each size that varies
 ) -> tuple:
-    "Return the tensors for the compiler, marked where a size varies"
+    "Return the tensors with each size that varies marked for the compiler"
     from torch._dynamo import mark_dynamic
     marked = []
     for t,shape in zip(batch, known):
@@ -213,9 +213,9 @@ def _settings(m):
 
 def shared_call(
     model:nn.Module, # the model that is going to be compiled
-    settings:dict    # for `torch.compile`
+    settings:dict    # the arguments of `torch.compile`
 ) -> FunctionType:
-    "Return f(model, *args) = model(*args); models of equal structure share one f, and so its compiled code"
+    "Return a function `f(model, *args)` that calls the model; models of equal structure share `f` and its code"
     from torch._dynamo import config
     from torch._dynamo.eval_frame import _debug_get_cache_entry_list
     def call(model, *args, **kw): return model._call_impl(*args, **kw)
@@ -255,10 +255,10 @@ def _find_repeated(model):
 # %% ../../nbs/speed/05c_compile.ipynb #1fec5d8a
 @patch
 def compile(self:Learner,
-    regional:bool=False, # compile only repeated blocks, such as a transformer's, once for all of a kind?
+    regional:bool=False, # compile only repeated blocks, such as a transformer's, and each kind once?
     **kwargs:Any         # passed on to `torch.compile`: `mode`, `dynamic`, `backend`, …
 ) -> Learner:
-    "Compile the model with `torch.compile`, in place, at its next call; return the Learner"
+    "Compile the model in place with `torch.compile`, when it is called next, and return the Learner"
     from torch._dynamo import config   # slow to import
     model = get_model(self.model)
     config.skip_nnmodule_hook_guards = False

@@ -24,7 +24,7 @@ from .memory import pick_modules
 _never_called = nn.ModuleList,nn.ModuleDict,nn.modules.linear.NonDynamicallyQuantizableLinear
 
 def _find_modules_by_size(model, n):
-    "Return modules with at least `n` parameters outside smaller such modules, inner ones first"
+    "Return the modules with at least `n` parameters, not counting those of such modules inside; inner modules first"
     units,counted = [],set()
     def visit(m):
         "Return how many parameters of `m` are in no unit yet; if at least `n`, make `m` a unit, and return 0"
@@ -40,9 +40,9 @@ def _find_modules_by_size(model, n):
 
 def find_units(
     model:nn.Module,           # the model
-    by:int|type|tuple|Callable # the least number of parameters of a unit, or as in `pick_modules`
+    by:int|type|tuple|Callable # the least number of parameters of a module, or as in `pick_modules`
 ) -> list[nn.Module]:
-    "Return the modules whose parameters are fetched together, inner modules first, the model last"
+    "Return the modules whose parameters are gathered together, inner modules first and the model last"
     picked = _find_modules_by_size(model, by) if isinstance(by, int) else pick_modules(model, by)
     owners = {}
     for m in model.modules():
@@ -59,7 +59,7 @@ def swap_params(
     opt:Any,         # an optimizer, or an `OptimWrapper`
     new:dict[int,Any]# the `id` of a parameter -> its replacement
 ) -> None:
-    "Replace parameters of an optimizer; keep its state, sharded like the new parameters"
+    "Replace parameters of an optimizer, and shard its state like the new parameters"
     def swap(ps): return [new.get(id(p), p) for p in ps]
     if isinstance(opt, OptimWrapper):
         opt.no_decay,opt.train_always = swap(opt.no_decay),swap(opt.train_always)
@@ -90,7 +90,7 @@ def _check_shardable(model, mesh):
         "`fully_shard(model, mesh=mesh['dp'])` yourself and remove `FullyShard`: `fit` adds what such a model needs.")
 
 def _check_sharded(model):
-    "Raise ValueError if the user has sharded the model in another way than data-parallel over all processes"
+    "Raise ValueError if the user has sharded the model otherwise than data-parallel over all processes"
     for name,p in model.named_parameters():
         if is_sharded(p) and not is_data_parallel(p): raise ValueError(
             f'{name} is sharded over some of the processes, or twice, as with tensor parallelism and `fully_shard`. '
@@ -131,12 +131,12 @@ def _broadcast(ts):
 # %% ../../nbs/speed/30a_shard_model.ipynb #308ebe2a
 def shard_model(
     model:nn.Module,            # the model, in each process
-    by:int|type|tuple|Callable, # the units: see `find_units`
+    by:int|type|tuple|Callable, # which modules to shard as units: see `find_units`
     mesh:Any,                   # a `DeviceMesh` over all processes
     opts:Iterable=(),           # optimizers of its parameters
-    policy:Callable|None=None   # f(is this unit the model itself?) -> more arguments of `fully_shard`; None: none
+    policy:Callable|None=None   # called with whether the unit is the model; returns more arguments of `fully_shard`
 ) -> None:
-    "Shard a model's parameters over the processes, in place, also in `opts`; an already sharded model is only checked"
+    "Shard the parameters of a model and of `opts` over the processes, in place; only check a model that is sharded"
     from torch.distributed.fsdp import fully_shard
     file_group()
     if not hasattr(model, 'module'): model = get_model(model)

@@ -45,7 +45,7 @@ class SlowStep:
         return snapshot_step(self.inputs.opt, self.model, self.inputs.loss_func)
 
     def __call__(self) -> tuple:
-        "Train on the batch; return prediction, loss, and the gradients if the compiled step returns them, else []"
+        "Train on the batch; return prediction, loss, and the gradients, or an empty list if the step uses them itself"
         inputs = self.inputs
         step = make_train_step(inputs.model, inputs.loss_func, None, inputs.amp)   # the function that is compiled
         factor = None if inputs.optim else inputs.hypers
@@ -91,7 +91,7 @@ class SlowStep:
         expected:dict, # the slow path's tensors, by name
         before:Any     # snapshot of the state before the step
     ) -> dict:
-        "Return how much each tensor may differ between the two paths, by name; take a step with noisy gradients for it"
+        "Return how much each tensor may differ between the two paths, by name; take a noisy step from the snapshot"
         found = {}
         for name,t in expected.items():
             if name in self.outputs and t.numel(): found[name] = 10*self.noise*t.abs().max()
@@ -123,18 +123,18 @@ def _estimate_rounding_error(t):
 # %% ../../nbs/speed/15a_fused_step.ipynb #257e5147
 @check_args
 class FusedStep(Callback):
-    "Trains on a batch in one compiled call (`torch.compile`); only up to the gradients if handlers follow them"
+    "Trains on a batch in one compiled call, which covers only forward and backward if callbacks handle later events"
     conflicts = dict(parts='it computes the step together with the gradients: remove it')
     order,run_valid = 1000,False
     modes,saves = ('fit','lr_find'),('shapes','missing_state')
-    config:Any = None       # the compiler's settings, during a fit
-    handlers_seen:Any = None# the table of handlers for which `part` was chosen
+    config:Any = None          # the compiler's settings, during a fit
+    handlers_seen:Any = None   # the table of handlers for which `compiled_part` was chosen
     part:Any = None         # the part of a batch that is compiled: 'whole', 'gradients' or None
-    failure:Any = None      # why the rest of the fit is not compiled; None: the compiler has not failed
-    accumulation:Any = None # the callback that accumulates gradients; None: there is none
-    inputs:Any = None       # the current `StepInputs`
+    failure:Any = None         # why the rest of the fit is not compiled; None: the compiler has not failed
+    accumulation:Any = None    # the callback that accumulates gradients; None: there is none
+    inputs:Any = None          # the current `StepInputs`
     afterwards:Any = ()     # functions to call after a step that is compiled whole
-    run_step:Any = None     # the function that runs the compiled step, and perhaps compares it with the slow path
+    run_step:Any = None        # the function that runs the compiled step, and perhaps compares it with the slow path
     def __init__(self,
         max_shapes:int=1,      # the number of batch shapes to compile for; batches of other shapes run eagerly
         options:dict|None=None,# inductor options; None: its C++ wrapper, for a CPU. Required on a GPU (untested there)
@@ -154,7 +154,7 @@ class FusedStep(Callback):
 
     def wrap(self, what:str, do:Callable) -> Callable:
         if what!='batch': return do
-        self.handlers_seen = None   # a phase begins: choose the part anew
+        self.handlers_seen = None   # a phase begins: choose the compiled part anew
         return partial(self._do_batch, do)
 
     def _do_batch(self, do):
@@ -216,13 +216,13 @@ class FusedStep(Callback):
     def __getstate__(self): return {**vars(self), **_no_fit}
 
     def _warn(self, why, how='is not fused'):
-        "Warn, once a fit"
+        "Warn once a fit"
         if why in self.warned: return
         self.warned.add(why)
         warn(f'this fit {how}: {why}')
 
     def _choose_part(self, do):
-        "Set `part`, the part of a batch that can be compiled: 'whole', 'gradients' or None"
+        "Set `compiled_part`, the part of a batch that can be compiled: 'whole', 'gradients' or None"
         learn = self.learn
         if self.inputs is not None: self.inputs.restore_counts()
         self._enter_config()
@@ -251,7 +251,7 @@ class FusedStep(Callback):
         if self.config is not None: self.config.__enter__()
 
     def _look_at_handlers(self):
-        "Collect the handlers that a compiled step replaces; return those that it would skip, in two lists: early, late"
+        "Collect the handlers that a compiled step replaces; return those that it would skip: early ones and late ones"
         early,late = map(self._collect_handlers, batch_events())
         self.clips = [h.cb for h in late if h.compiled_as=='clip']
         self.afterwards = [h.call for h in late if h.compiled_as==h.event]
@@ -271,7 +271,7 @@ class FusedStep(Callback):
         return handlers
 
     def _find_obstacle(self, do):
-        "Return why nothing of a batch can be compiled; None if no reason is known"
+        "Return why nothing of a batch can be compiled, or None if no reason is known"
         if self.failure: return self.failure
         device = self.learn.device.type
         if device!='cpu' and self.compiler.options is None: return (
@@ -284,7 +284,7 @@ class FusedStep(Callback):
         return 'another callback wraps the batch' if is_wrapped else None
 
     def _find_step_obstacle(self, late):
-        "Return why the optimizer's step cannot be compiled; None if no reason is known"
+        "Return why the optimizer's step cannot be compiled, or None if no reason is known"
         if late: return _describe_first(late)
         if self.learn.current_run.in_part: return 'all micro-batches of a batch share one step'
         if self.optim is None: return f'{type(torch_opt(self.learn.opt)).__name__} has no functional form here'
@@ -362,7 +362,7 @@ def compiled_as(
     cb:Callback, # a callback
     name:str     # an event
 ) -> str|None:
-    "Return what the compiled step does in place of the callback's handler, as the class declares; None if undeclared"
+    "Return what the compiled step does in place of the callback's handler, or None if its class does not declare it"
     is_known = 'compiled' in vars(type(cb)) and name not in vars(cb)   # a subclass, or another handler, may do more
     return compiled(cb) if is_known else None
 
@@ -375,7 +375,7 @@ class Handler(NamedTuple):
     compiled_as:str|None # what the compiled step does in its place
 
 def _describe_first(handlers):
-    "Return the first handler that a compiled step would skip, in words; None if there is none"
+    "Return a description of the first handler, or None if there is none"
     if not handlers: return None
     first = handlers[0]
     return f'{first.cb!r} has a handler for `{first.event}`'
@@ -389,7 +389,7 @@ class BatchEvents(NamedTuple):
     after_grads:list  # `after_backward` and later events
 
 def batch_events() -> BatchEvents:
-    "Return the events that the Learner fires from `before_pred` to `after_zero_grad`, in their order in the loop"
+    "Return the events from `before_pred` to `after_zero_grad` in the order of the loop, split before `after_backward`"
     names = [e for e in event if not event.by[e]]   # without those that callbacks fire
     first,last = names.index('before_pred'),names.index('after_zero_grad')
     split = names.index('after_backward')
@@ -399,7 +399,7 @@ def batch_events() -> BatchEvents:
 def compile_obstacle(
     learn:Learner # the Learner
 ) -> str|None:
-    "Return why the Learner's batches cannot be compiled; `None` if no reason is known"
+    "Return why the Learner's batches cannot be compiled, or None if no reason is known"
     model,loss_func = learn.model,learn.loss_func
     if learn.current_run.skip_loss or loss_func is None: return 'there is no `loss_func`'
     owner = _find_owner(loss_func)
@@ -489,7 +489,7 @@ class FuseEveryOther(FusedStep):
 
     @property
     def result(self) -> FusedProfile:
-        "Median seconds of eager and fused steps, and of compiling; raise ValueError if there were too few batches"
+        "The median seconds of eager and fused steps, and those of compiling; raises ValueError after too few batches"
         from statistics import median   # slow to import
         if not self.times['eager']: raise ValueError(
             'there are too few batches to compare: use epochs of at least 10 batches, or more epochs (`n_epoch`)')

@@ -70,7 +70,7 @@ def make_train_step(
     update:Callable|None=None, # from `make_update`; None: return the gradients instead
     amp:tuple|None=None        # device type and 16-bit dtype for mixed precision, as in `MixedPrecision`
 ) -> Callable:
-    "Return a function that trains on one batch, and returns prediction, loss, and gradient norms, or the gradients"
+    "Return a function that trains on a batch and returns prediction, loss, and gradient norms or, if asked, gradients"
     def forward(xb, yb):
         pred = model(*xb)
         if amp: pred = to_float(pred)
@@ -154,7 +154,7 @@ class StepInputs:
         self.missing_state = []   # indices of parameters without a state
         self.moved_counts = []    # where step counts were moved to the GPU: (state, key)
         if optim and self.params: self.read_hypers()
-        # the values that `is_current` compares with the present ones
+        # the values that `is_current` compares with the current ones
         self.objects = self._objects(learn)
         self.methods = _methods(self.opt)
 
@@ -193,7 +193,7 @@ class StepInputs:
         return [k for k,v in self.opt.defaults.items() if isinstance(v, (type(None),bool,str))]
 
     def _objects(self, learn, own=False):
-        "Return all objects that must stay the same; with `own`, only those that decide how a step can be compiled"
+        "Return all objects that must stay the same; with `only_config`, only those that decide how a step is compiled"
         opt = torch_opt(learn.opt)
         objects = [learn.model, learn.loss_func, learn.opt, opt]
         if opt is self.opt:
@@ -220,12 +220,12 @@ class StepInputs:
     def belongs_to(self,
         learn:Learner # the Learner
     ) -> bool:
-        "Return whether the Learner still has this model, loss function and optimizer, with its settings and methods"
+        "Return whether the Learner still has this model, loss function and optimizer, with these settings and methods"
         if _methods(self.opt)!=self.methods: return False
         return all(map(is_, self._objects(learn, own=True), self.objects))
 
     def is_plain(self) -> bool:
-        "Return whether `has_hooks`, `has_foreign` and, with an optimizer, `has_grads` are False, in one fast pass"
+        "Return whether `has_hooks`, `has_foreign` and, with an optimizer, `has_grads` are all False, in one fast pass"
         if any(self.hooks): return False
         if [*map(self.read_hooks, self.params)]!=self.no_hooks: return False
         return not any(map(_trained, self.foreign_params))
@@ -250,7 +250,7 @@ class StepInputs:
         self.hypers = factor
 
     def read_hypers(self) -> None:
-        "Set `hypers` to a new tensor if a hyperparameter has changed; collect the state again if an option has"
+        "Set `hypers` to a new tensor if a hyperparameter has changed, and collect the states again if an option has"
         values = self.optim.hypers(self.opt)
         for clip in self.clips: values.append(clip.value or clip.max_norm)
         if values==self.values: return
@@ -289,7 +289,7 @@ class StepInputs:
             state[k] = v.to(p.device)
 
     def restore_counts(self) -> None:
-        "Move the optimizer's step counts back to the CPU"
+        "Move the step counts that `read_state` moved to the GPU back to the CPU"
         for state,k in self.moved_counts: state[k] = state[k].cpu()
         self.moved_counts = []
 
@@ -340,7 +340,7 @@ def _find_reason(lines):
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #3ac23d99
 class CompileError(Exception):
-    "A train step could not be compiled; nothing was computed"
+    "Raised if a train step cannot be compiled; nothing has been computed then"
 
 def is_compile_error(
     e:Exception # the exception that a compiled function raised
@@ -353,7 +353,7 @@ def is_compile_error(
 def describe_compile_error(
     e:Exception # an exception for which `is_compile_error` is true
 ) -> str:
-    "Return the compiler's message in one line"
+    "Return in one line why the compilation failed, and where in the user's code"
     from torch._dynamo.exc import FailOnRecompileLimitHit
     if isinstance(e, FailOnRecompileLimitHit): return (
         'it was recompiled too often, because a value that it depends on keeps changing, such as a number in the model')
@@ -389,7 +389,7 @@ class CompiledStep:
         states:list,        # the optimizer's state of each parameter
         hypers:torch.Tensor # the hyperparameters, or without an update the factor of the gradients
     ) -> tuple:
-        "Run the train step, which is compiled first for a new shape; return its result"
+        "Run the train step, compiling it first for a new shape, and return its result"
         known = self.codes.get(shape)
         if known and self.dynamo._stance.stance=='default':   # see `torch.compiler.set_stance`
             scope = {**self.enclosed, 'xb':xb, 'yb':yb, 'params':params, 'states':states, 'hypers':hypers}

@@ -57,7 +57,7 @@ def adam_step(
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #6eccb157
 class FunctionalOptim:
-    "An optimizer as functions: the update of one parameter, and the settings that it needs"
+    "The functional form of an optimizer: the update of one parameter, and the settings that it reads"
     def __init__(self,
         step:Callable,        # updates one parameter: `step(p, grad, state, hypers, options)`
         hyper_names:tuple,     # the hyperparameters of a parameter group: numbers, or tuples of numbers
@@ -109,7 +109,7 @@ def step_hooks(
 def hook_calls(
     opt:Optimizer # a torch optimizer
 ) -> list[Callable]:
-    "Return functions that call the optimizer's hooks that only count steps, such as a scheduler's"
+    "Return functions that call those of the optimizer's hooks with which a `TorchScheduler` counts steps"
     hooks = [*opt._optimizer_step_post_hooks.values()]
     counters = [f for f in hooks if getattr(f, '__func__', None) is TorchScheduler._optimizer_stepped]
     return [partial(f, opt, (opt,), {}) for f in counters]
@@ -117,7 +117,7 @@ def hook_calls(
 def functional_optim(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> FunctionalOptim|None:
-    "Return the functional form of an optimizer; None if there is none that does all that the optimizer does"
+    "Return the functional form of an optimizer, or None if there is none that does all that the optimizer does"
     if 'step' in vars(opt): return None   # the method of the wrapper was replaced
     opt = torch_opt(opt)
     if type(opt) not in functional_optims: return None
@@ -150,7 +150,7 @@ def clip_grads(
     norm_type:float,     # which norm: 2 is the Euclidean
     by_value:bool        # clip each element instead of the norm
 ) -> tuple[list,torch.Tensor|None]:
-    "Return the gradients, clipped as `torch.nn.utils` does, and their norm before; the norm is None with `by_value`"
+    "Return the gradients, clipped as `torch.nn.utils` does, and their norm before clipping, or None with `by_value`"
     if by_value: return [g.clamp(-limit, limit) for g in grads],None
     norm = torch.nn.utils.get_total_norm(grads, norm_type)
     scale = (limit.to(norm.dtype)/(norm + 1e-6)).clamp(max=1.)

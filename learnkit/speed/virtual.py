@@ -16,7 +16,7 @@ from ..data.process import num_distrib
 
 # %% ../../nbs/speed/25a_fixed_order.ipynb #c20530b6
 def merge_two(
-    a:tuple[Tensor,Tensor], # means and sums; the last sum is the weight
+    a:tuple[Tensor,Tensor], # the means and sums of a part; the last sum is its weight
     b:tuple[Tensor,Tensor]  # means and sums of the part after `a`
 ) -> tuple[Tensor,Tensor]:
     "Return the weighted means and the sums of `a` and `b` together; the means of both are overwritten"
@@ -30,7 +30,7 @@ def merge_two(
 
 # %% ../../nbs/speed/25a_fixed_order.ipynb #1dadc9e1
 class MergeTree:
-    "A binary tree that merges parts pairwise, neighbours first"
+    "A binary tree that merges the means and sums of several parts pairwise, neighbours first"
     def __init__(self):
         self.n = 0        # number of parts
         self.parts = []   # merged branches, the largest first
@@ -49,7 +49,7 @@ class MergeTree:
         self.parts.append(part)
 
     def total(self) -> tuple[Tensor,Tensor]:
-        "Return the means and sums of all parts"
+        "Return the means and sums of all parts; call this once, after the last `push`"
         part = self.parts.pop()
         while self.parts: part = merge_two(self.parts.pop(), part)
         return part
@@ -57,7 +57,7 @@ class MergeTree:
 def merge_all(
     parts:list # pairs `(means, sums)`, in order
 ) -> tuple[Tensor,Tensor]:
-    "Return the means and sums of all `parts`, merged by a `MergeTree`"
+    "Return the means and sums of all `parts`, merged by a `MergeTree`, which overwrites their means"
     tree = MergeTree()
     for part in parts: tree.push(*part)
     return tree.total()
@@ -67,7 +67,7 @@ def merge_processes(
     means:Tensor, # the means of this process
     sums:Tensor   # the sums of this process; the last sum is its weight
 ) -> tuple[Tensor,Tensor]:
-    "Return, in all processes, the means and sums of all processes, merged in the order of their ranks"
+    "Return, on each process, the means and sums of all processes, merged in the order of their ranks"
     n = num_distrib()
     if n==1: return means,sums
     is_copied = means.device.type!='cpu' and dist.get_backend()=='gloo'   # gloo sends from the CPU
@@ -112,7 +112,7 @@ class ShardMeans:
             if t.is_floating_point(): self.dtype = torch.promote_types(self.dtype, t.dtype)
 
     def begin(self) -> None:
-        "Begin a batch: remember the present gradients and buffers"
+        "Begin a batch: remember the current gradients and buffers, and clear the gradients"
         self.tree = MergeTree()
         self.has_loss = False        # does any shard of this process have a loss?
         self.has_all_grads = False   # does any such shard have gradients for all parameters?
@@ -129,9 +129,9 @@ class ShardMeans:
     def add(self,
         loss:Tensor|None,         # the mean loss of a shard after its backward pass; None: not counted
         weight:int|float|Tensor=0,# the weight of the shard
-        extra:Tensor|None=None    # further values to sum; equally many for each shard
+        extra:Tensor|None=None    # more values to sum, the same number for each shard; None: none
     ) -> None:
-        "Collect a shard's gradients, loss and buffers; clear gradients, and restore buffers as they were in `begin`"
+        "Collect a shard's gradients, loss and buffers; then clear the gradients, and restore the buffers as of `begin`"
         if loss is not None: self.has_loss = True
         self.largest = [*map(torch.maximum, self.largest, self.buffers.values(False))]
         means,sums = self._pack_shard(loss, weight)
@@ -140,7 +140,7 @@ class ShardMeans:
         self._clear()
 
     def _pack_shard(self, loss, weight):
-        "Return a shard's means (gradients, loss, buffers) and sums (0/1 flags of present gradients and loss; weight)"
+        "Return a shard's means (gradients, loss, buffers) and sums (0/1 flags of existing gradients and loss; weight)"
         counts = loss is not None
         mean_loss = loss if counts else torch.zeros(())
         parts = [*self._get_dense_grads(), mean_loss, *self.buffers.values(True)]
@@ -163,7 +163,7 @@ class ShardMeans:
     def merge(self,
         total:bool=False # sum gradients and loss instead of averaging; each shard must then have weight 1
     ) -> Tensor:
-        "Add the shards' mean gradients, set buffers, return the mean loss; raise CancelBatch if all were cancelled"
+        "Add the mean gradients, set the buffers, and return the mean loss; raise CancelBatch if all are cancelled"
         means,sums = merge_processes(*self.tree.total())
         # the sums of `extra`; for each parameter, how many shards have a gradient; how many have a loss; the weight
         self.totals,flags,n_losses,weight = sums.tensor_split([-len(self.params)-2, -2, -1])
@@ -178,7 +178,7 @@ class ShardMeans:
         return loss[0]
 
     def _put_grads(self, flat, has_grad):
-        "Add the gradients in `flat` to those from before the batch; `has_grad` tells which parameters have one"
+        "Add the gradients in `flat` to those from before the batch; `has_grad` says which parameters have one"
         grads = flat.split([p.numel() for p in self.params])
         for p,grad,has,old in zip(self.params, grads, has_grad, self.before):
             p.grad = old
@@ -224,7 +224,7 @@ from ..processes.distributed import share_random_states
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #47896043
 def _find_obstacle(cb):
-    "Return why a callback does not work with shards: what it declares, or the unit that it counts; None if it works"
+    "Return why a callback does not work with shards: what it declares, or the unit that it counts; or None if it works"
     declared = conflicts(cb).get('parts')
     if declared is not None: return declared
     counts_samples = unit_of(cb) in ('sp','tok')
@@ -252,7 +252,7 @@ def check_obstacles(
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #47896045
 class ShardLog(Logged):
-    "Replaces a `Logged` metric while a shard runs; sums the logged values and their weights"
+    "Replaces a `Logged` metric while a shard runs, and sums the logged values and their weights"
     def __init__(self,
         metric:Logged # the replaced metric
     ):
@@ -321,7 +321,7 @@ class VirtualShards(Callback):
     means:ShardMeans    # collects gradients, loss and buffers of all shards
     logged:Any = None   # a `LoggedShards` that collects logged values
     def __init__(self,
-        n:int=8 # how many batches of the loader (shards) make up the batch of an optimizer step
+        n:int=8 # how many batches of the loader, the shards, make up the batch of an optimizer step
     ): self.n = check_whole('n', n, what='a number of shards')
 
     def __getstate__(self) -> dict:
@@ -388,7 +388,7 @@ class VirtualShards(Callback):
         else: module.manual_seed_all(seed)
 
     def _do_shard(self, do, i):
-        "Run the passes of this process's shard `i`; return whether it has a loss: False if missing or cancelled"
+        "Run the passes of this process's shard `i`; return whether it has a loss: False if it is missing or cancelled"
         learn,own = self.learn,self.shards.own
         if i and i>=len(own): return False
         if own:
