@@ -147,14 +147,14 @@ class NonFiniteCheck(Callback):
     def _warn(self, message, hint, weights_are_finite):
         if weights_are_finite: message += (
             f', but no weight is{_describe_nan_buffer(self.learn)}. '
-            f'A batch without samples or targets that count has such a loss; else {hint}')
+            f'A batch without samples, or whose targets are all ignored, has such a loss. Otherwise, {hint}')
         else: message += f': {hint}'
         warn(message)
 
     def _warn_of_growth(self, losses, start):
         i,loss = next((i, loss) for i,loss in enumerate(losses) if abs(loss)>=self.most)
-        warn(f'the training loss is {loss:.3g} in {self._describe_position(start+i)}, a million times the first one: a '
-             'lower learning rate or clipped gradients may help')
+        warn(f'the training loss is {loss:.3g} in {self._describe_position(start+i)}, at least a million times the '
+             'first one: a lower learning rate or clipped gradients may help')
         self.most = inf   # no later loss is huge: one warning per fit
 
     def _make_message(self, losses, start):

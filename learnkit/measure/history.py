@@ -238,7 +238,7 @@ class Cells(list):
         super().__setitem__(i, v)
         self.row[self.names[i]] = v
     def _add(self, *args, **kwargs): raise TypeError(
-        'only single values of this list can be replaced, none can be added or removed: for a new column write '
+        'only single values of this list can be replaced, and none can be added or removed. For a new column write '
         "`learn.recorder.row['name'] = value`")
     def __reduce__(self): return list,(list(self),)   # copied and pickled as a plain list
 

@@ -380,7 +380,7 @@ def _log(learn, name, value, weight):
         f'`{name}` was logged outside of a phase, so it cannot be averaged. Log it in a batch, or in '
         '`after_train` or `after_validate` of a callback with an `order` below 50.')
     is_bad = isinstance(weight, (int,float)) and not 0<=weight<inf
-    if is_bad: raise ValueError(f'the weight of `{name}` must be 0 or more, not {weight}')
+    if is_bad: raise ValueError(f'the weight of `{name}` must be a finite number of at least 0, not {weight}')
     metric = meter.logged.get(name)
     if weight is None: weight = meter.n_items
     if weight is None: weight = n_items(learn)

@@ -201,8 +201,8 @@ class OutputLoss:
             mean = losses.sum()/n
             if torch.isclose(mean, own.detach().to(mean), rtol=rtol, atol=1e-6, equal_nan=True): return losses
         raise ValueError(
-            "cannot compute the loss of each sample: the model's loss is neither the mean cross entropy nor the mean "
-            'squared error of its logits. Pass a `loss_func=` of the output and the targets, with a `reduction`.')
+            "cannot compute the loss of each sample: the model's loss is not a mean of cross entropy, binary cross "
+            'entropy or squared error of its logits. Pass a `loss_func=` of output and targets, with a `reduction`.')
 
 # %% ../../nbs/measure/55_model_output.ipynb #10f7ce36
 _per_sample_types = tuple(f'For{o}Classification' for o in ('Sequence','Image','Video','Audio'))

@@ -138,7 +138,7 @@ class Series(Sequence):
         kept,every,n = state['kept'].tolist(),state['every'],state['n_read']
         is_number = type(every) is int and every>0
         if not is_number or len(kept)!=ceil(n/every): raise ValueError(
-            f'inconsistent state: {len(kept)} stored values do not match n_read={n!r}, every={every!r}')
+            f'the saved series is damaged: {len(kept)} stored values do not match n_read={n!r}, every={every!r}')
         self.__init__()
         self.kept,self._every,self.n_read = array('d', kept),every,n
 
