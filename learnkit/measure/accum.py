@@ -103,9 +103,9 @@ class AccumMetric(Metric):
         "Drop the targets that the loss function ignores, and their predictions"
         are_classes = targs.ndim==1 and not targs.is_floating_point()
         if self.ignore_index is None or not are_classes: return preds,targs
-        counts = targs!=self.ignore_index
-        if len(preds)!=len(targs) or counts.all(): return preds,targs
-        return preds[counts],targs[counts]
+        is_counted = targs!=self.ignore_index
+        if len(preds)!=len(targs) or is_counted.all(): return preds,targs
+        return preds[is_counted],targs[is_counted]
 
     def _compute(self, preds, targs):
         "Call `func`, and add notes to its exceptions"
@@ -190,7 +190,7 @@ from ..loop.check import check_choice
 from ..loop.settings import optional_import
 
 # %% ../../nbs/measure/25b_sklearn_metrics.ipynb #31640529
-_allowed = dict(average=('binary','micro','macro','weighted','samples',None), multi_class=('raise','ovr','ovo'))
+_choices = dict(average=('binary','micro','macro','weighted','samples',None), multi_class=('raise','ovr','ovo'))
 
 @check_args
 def skm_to_learnkit(
@@ -203,8 +203,8 @@ def skm_to_learnkit(
 ) -> AccumMetric:
     "Make an `AccumMetric` from a scikit-learn function; raise ValueError for an invalid `average` or `multi_class`"
     if getattr(func, '__module__', '').startswith('sklearn.'):
-        for k in _allowed.keys() & kw.keys():
-            check_choice(k, kw[k], _allowed[k])   # scikit-learn itself would raise only after the first validation
+        for k in _choices.keys() & kw.keys():
+            check_choice(k, kw[k], _choices[k])   # scikit-learn itself would raise only after the first validation
     has_thresh = is_class and thresh is not None
     has_argmax = is_class and thresh is None
     if activation is None: activation = 'sigmoid' if has_thresh else 'no'

@@ -116,7 +116,7 @@ def _join_states(metric, states):
     return apply(move, joined)
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #46ec6df0
-def _mk_sklearn(m, f):
+def _mk_sklearn_metric(m, f):
     "Return a metric from the scikit-learn function `m`; raise TypeError if it may take classes or probabilities"
     name = snake_name(f)
     if 'regression' in f.__module__: return skm_to_learnkit(m, is_class=False, flatten=False)
@@ -144,7 +144,7 @@ def mk_metric(
         f'of torchmetrics or a function of scikit-learn, as in `metrics=accuracy`, not {m!r:.60}.')
     f = unwrap_partial(m)
     module = getattr(f, '__module__', None) or ''
-    return _mk_sklearn(m, f) if module.startswith('sklearn.') else AvgMetric(m)
+    return _mk_sklearn_metric(m, f) if module.startswith('sklearn.') else AvgMetric(m)
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #f1091ae3
 class ColumnMetric(Metric):
@@ -227,10 +227,10 @@ def columns(
     return [ColumnMetric(metric, key, i) for i,key in enumerate(keys)]
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #6088663e
-def _mk_entry(m):
+def _expand_entry(m):
     "Return a list of the metrics that one entry of `metrics=` stands for, one for each column"
     is_collection = hasattr(m, 'keys') and hasattr(m, 'compute')
-    if is_collection: return _mk_collection(m)
+    if is_collection: return _split_collection(m)
     m = mk_metric(m)
     n = _count_columns(m.metric) if isinstance(m, TorchMetric) else None
     return columns(m, range(n)) if n else [m]
@@ -240,10 +240,10 @@ def mk_metrics(
 ) -> L:
     "Make the metrics for a Learner, one for each column; raise TypeError for an object that cannot be a metric"
     ms = [ms] if hasattr(ms, 'compute') else L(ms)
-    return L(chain.from_iterable(map(_mk_entry, ms)))
+    return L(chain.from_iterable(map(_expand_entry, ms)))
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #6088663f
-def _mk_collection(ms):
+def _split_collection(ms):
     "Return a metric for each metric in a torchmetrics collection, named by the user or else after its class"
     metrics = []
     for name,m in ms.items():

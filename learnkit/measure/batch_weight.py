@@ -134,8 +134,8 @@ def _sum_class_weights(yb, weight, ignore_index):
     "Return the sum of the class weights of the targets, without waiting for the device"
     t = yb if isinstance(yb, Tensor) else yb[0]
     if t.is_floating_point(): return _count_targets(yb)   # class probabilities
-    counts = t!=ignore_index
-    return (weight[t*counts]*counts).sum()
+    is_counted = t!=ignore_index
+    return (weight[t*is_counted]*is_counted).sum()
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #f3b2d0b5
 def _apply_rule(f, yb): return f(*yb)
@@ -169,9 +169,9 @@ class BatchWeight:
         self.rule    = weight_rule(f)
         self.sums    = _is_sum(f)   # is the loss a sum, and not a mean?
         self.reduces = loss_setting(f, 'reduction')!='none'
-        self.counts_from_0 = self._counts_from_0()
+        self.ignores_only_negative = self._ignores_only_negative()
 
-    def _counts_from_0(self):
+    def _ignores_only_negative(self):
         "Return whether only negative class indices can be ignored, which `read` then looks for"
         counts_targets = isinstance(self.rule, partial) and self.rule.func is _count_targets
         if not counts_targets: return False
@@ -189,7 +189,7 @@ class BatchWeight:
         waits:Callable # called with a tensor; returns whether reading it waits for the device
     ) -> int|float|Tensor:
         "Return the weight of a batch, as a Python number unless reading it would wait for the device"
-        if self.counts_from_0 and len(batch.yb)==1:
+        if self.ignores_only_negative and len(batch.yb)==1:
             targ = batch.yb[0]
             is_readable = isinstance(targ, Tensor) and targ.dtype is torch.int64 and not waits(targ)
             if is_readable and targ.numel() and targ.min().item()>=0: return targ.numel()   # no target is ignored
@@ -211,14 +211,14 @@ def loss_divisor(
     return _find_divisor(loss.grad_fn) if isinstance(loss, Tensor) else None
 
 def _find_divisor(node):
-    kind,parts = _get_node_name(node),_get_graph_parts(node)
+    kind,inputs = _get_node_name(node),_get_input_nodes(node)
     total_weight = getattr(node, '_saved_total_weight', None)   # only nodes of cross entropy have this
     if total_weight is not None: return total_weight.item() if node._saved_reduction==1 else None
     if kind=='Mean': return getattr(node, '_saved_self_sym_numel', None)
-    if kind=='Div' and len(parts)==1: return _find_divisor_of_sum(node, parts[0])
-    if kind in ('Add','Sub'): return _get_single_value({*map(_find_divisor, parts)})
-    passes_on = kind in ('Mul','ToCopy','Squeeze','View') and len(parts)==1
-    return _find_divisor(parts[0]) if passes_on else None
+    if kind=='Div' and len(inputs)==1: return _find_divisor_of_sum(node, inputs[0])
+    if kind in ('Add','Sub'): return _get_single_value({*map(_find_divisor, inputs)})
+    passes_on = kind in ('Mul','ToCopy','Squeeze','View') and len(inputs)==1
+    return _find_divisor(inputs[0]) if passes_on else None
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #5d0a7e06
 def _find_divisor_of_sum(node, summed):
@@ -227,7 +227,7 @@ def _find_divisor_of_sum(node, summed):
     is_of_sum = _get_node_name(summed)=='Sum' and isinstance(divisor, Tensor) and divisor.numel()==1
     return divisor.item() if is_of_sum else _find_divisor(summed)
 
-def _get_graph_parts(node): return [part for part,_ in getattr(node, 'next_functions', ()) if part is not None]
+def _get_input_nodes(node): return [o for o,_ in getattr(node, 'next_functions', ()) if o is not None]
 def _get_single_value(values): return values.pop() if len(values)==1 else None
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #5d0a7e04
@@ -241,7 +241,7 @@ def _get_ratio(loss): return loss.by/loss.weight
 def warn_unlike_means(
     learn:Any,                # the Learner
     losses:Sequence[Divided], # the losses of several batches
-    what:str                  # what each loss belongs to: 'process', 'batch' or 'micro-batch'
+    unit:str                  # what each loss belongs to: 'process', 'batch' or 'micro-batch'
 ) -> None:
     "Warn if the divisors of the losses are not proportional to the weights of their batches"
     known = sorted([loss for loss in losses if loss.by and loss.weight], key=_get_ratio)
@@ -250,6 +250,6 @@ def warn_unlike_means(
     if _get_ratio(most)<=1.0001*_get_ratio(least): return
     f = learn.loss_func
     name = 'model' if f is None else getattr(_unwrap_loss(f), '__name__', 'loss_func')
-    warn(f'the loss of `{name}` is a mean over {least.by:g} values in one {what} and {most.by:g} in another, but is '
+    warn(f'the loss of `{name}` is a mean over {least.by:g} values in one {unit} and {most.by:g} in another, but is '
          f'weighted by {least.weight:g} and {most.weight:g} targets: the gradient is not that of one large batch. '
          f'Write `{name}.batch_weight = f`, where `f(*yb)` returns the number that the loss is divided by.')

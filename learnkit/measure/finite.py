@@ -82,7 +82,7 @@ from ..optim.inventory import named_buffers
 from .recorder import Recorder
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f4
-register_state('spike', None, 'why a callback set the loss of this batch to NaN, if it was a spike; None: it did not')
+register_state('spike', None, 'the message about a spike, if the loss of this batch was set to NaN; None: no spike')
 
 def why_not_finite(
     learn:Any # the Learner, in a batch whose loss is NaN or infinite
@@ -103,7 +103,7 @@ class NonFiniteCheck(Callback):
     order,modes,saves = Recorder.order+1,('fit',),('warned',)
     warned       = False   # has this fit warned about the training loss?
     valid_warned = False   # has this fit warned about the validation loss?
-    most         = None    # training losses from this value on are huge; None: before the first loss
+    huge_loss    = None    # training losses from this value on are huge; None: before the first loss
     def __init__(self,
         on_nan:str='raise' # if weights are NaN or infinite, too: 'raise' a `NonFiniteLoss`, or 'warn' and continue
     ):
@@ -112,24 +112,24 @@ class NonFiniteCheck(Callback):
 
     def before_fit(self):
         self.warned = self.valid_warned = False
-        self.most = None
+        self.huge_loss = None
 
     def after_read_losses(self, losses, start):
-        if self.most is None and losses: self.most = 1e6*max(1, losses[0])
-        are_fine = all(abs(loss)<self.most for loss in losses)   # False for NaN
-        if not are_fine: self._handle_bad(losses, start)
+        if self.huge_loss is None and losses: self.huge_loss = 1e6*max(1, losses[0])
+        are_fine = all(abs(loss)<self.huge_loss for loss in losses)   # False for NaN
+        if not are_fine: self._handle_bad_losses(losses, start)
 
     def after_validate(self):
         loss = self.learn.recorder.row.get('valid_loss')
-        if loss is not None and not isfinite(loss): self._warn_of_valid(loss)
+        if loss is not None and not isfinite(loss): self._warn_of_valid_loss(loss)
 
-    def _warn_of_valid(self, loss):
+    def _warn_of_valid_loss(self, loss):
         if self.warned or self.valid_warned: return
         self.valid_warned = True
         warn(f'the validation loss is {loss} in epoch {self.learn.epoch}: look for nan in the inputs and targets of '
              'the validation set. A batch without samples, or whose targets are all ignored, has such a loss.')
 
-    def _handle_bad(self, losses, start):
+    def _handle_bad_losses(self, losses, start):
         "Warn about a loss that is huge, NaN or infinite; raise NonFiniteLoss if weights are NaN or infinite, too"
         if all(map(isfinite, losses)): return self._warn_of_growth(losses, start)
         learn = self.learn
@@ -152,10 +152,10 @@ class NonFiniteCheck(Callback):
         warn(message)
 
     def _warn_of_growth(self, losses, start):
-        i,loss = next((i, loss) for i,loss in enumerate(losses) if abs(loss)>=self.most)
+        i,loss = next((i, loss) for i,loss in enumerate(losses) if abs(loss)>=self.huge_loss)
         warn(f'the training loss is {loss:.3g} in {self._describe_position(start+i)}, at least a million times the '
              'first one: a lower learning rate or clipped gradients may help')
-        self.most = inf   # no later loss is huge: one warning per fit
+        self.huge_loss = inf   # no later loss is huge: one warning per fit
 
     def _make_message(self, losses, start):
         "Return a message with the batch after the last finite loss; with the first bad batch if finite losses followed"

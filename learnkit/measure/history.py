@@ -46,7 +46,7 @@ class RowEncoder:
     def __init__(self):
         self.rows:list = []    # copies of the encoded rows, to find changes
         self.lines:list = []   # each row as JSON; only its values if the previous row has the same column names
-        self.others:dict = {}  # row number -> row that JSON cannot store, whose line is empty
+        self.unencodable:dict = {}  # row number -> row that JSON cannot store, whose line is empty
 
     def __call__(self,
         rows:list # all rows of the table
@@ -54,7 +54,7 @@ class RowEncoder:
         "Return a dict: `lines` has the rows as JSON, `others` the number and row of those that JSON cannot store"
         self._forget(self._count_unchanged(rows))
         for row in rows[len(self.rows):]: self._encode(row)
-        return dict(lines=''.join(self.lines), others=[(i,dict(row)) for i,row in self.others.items()])
+        return dict(lines=''.join(self.lines), others=[(i,dict(row)) for i,row in self.unencodable.items()])
 
     def _count_unchanged(self, rows):
         n = len(self.rows)
@@ -65,13 +65,13 @@ class RowEncoder:
     def _forget(self, start):
         "Discard the encoded rows from number `start` on"
         del self.rows[start:], self.lines[start:]
-        self.others = {i:row for i,row in self.others.items() if i<start}
+        self.unencodable = {i:row for i,row in self.unencodable.items() if i<start}
 
     def _encode(self, row):
         if _is_plain(row): known,line = dict(row),self._encode_line(row)
         else:
             known,line = row,'\n'   # encoded again at each save, so no copy is needed to find changes
-            self.others[len(self.rows)] = row
+            self.unencodable[len(self.rows)] = row
         self.rows.append(known)
         self.lines.append(line)
 
@@ -234,16 +234,16 @@ class Cells(list):
         self.row,self.names = row,names
 
     def __setitem__(self, i, v):
-        if isinstance(i, slice): self._add()
+        if isinstance(i, slice): self._raise_fixed_length()
         super().__setitem__(i, v)
         self.row[self.names[i]] = v
-    def _add(self, *args, **kwargs): raise TypeError(
+    def _raise_fixed_length(self, *args, **kwargs): raise TypeError(
         'only single values of this list can be replaced, and none can be added or removed. For a new column write '
         "`learn.recorder.row['name'] = value`")
     def __reduce__(self): return list,(list(self),)   # copied and pickled as a plain list
 
 for k in 'append extend insert pop remove clear sort reverse __delitem__ __iadd__ __imul__'.split():
-    setattr(Cells, k, Cells._add)
+    setattr(Cells, k, Cells._raise_fixed_length)
 
 # %% ../../nbs/measure/42b_recorder_plots.ipynb #c8a83922
 from math import ceil, nan

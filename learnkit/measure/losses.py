@@ -44,8 +44,8 @@ class BaseLoss(nn.Module):
     ):
         super().__init__()
         if not callable(loss_cls): raise TypeError(f'`loss_cls` must be the class of a loss, not {loss_cls!r:.60}')
-        torchs = isinstance(loss_cls, type) and issubclass(loss_cls, nn.modules.loss._Loss)
-        if torchs: check_reduction(kw.get('reduction', 'mean'))
+        is_torch_loss = isinstance(loss_cls, type) and issubclass(loss_cls, nn.modules.loss._Loss)
+        if is_torch_loss: check_reduction(kw.get('reduction', 'mean'))
         store_attr('axis,flatten,floatify,is_2d')
         self.func = loss_cls if isinstance(loss_cls, nn.Module) else loss_cls(*args, **kw)
         self._kind = loss_kind(self.func)
@@ -143,7 +143,7 @@ def _takes_reduction(f):
 
 @uninterrupted
 @contextmanager
-def _set_to_none(f, loss_func):
+def _set_reduction_to_none(f, loss_func):
     old,f.reduction = f.reduction,'none'
     try: yield loss_func
     finally: f.reduction = old
@@ -153,7 +153,7 @@ def none_reduce(
 )->AbstractContextManager[Callable]: # yields the loss function to call, perhaps a `partial`
     "Return a context manager that yields `loss_func` with one loss per sample; raise TypeError if that is impossible"
     f = unwrap_partial(loss_func)   # of a module in a `partial`, set the module's attribute
-    if hasattr(f, 'reduction'): return _set_to_none(f, loss_func)
+    if hasattr(f, 'reduction'): return _set_reduction_to_none(f, loss_func)
     if getattr(loss_func, 'keywords', {}).get('reduction')=='none': return nullcontext(loss_func)
     if _takes_reduction(loss_func): return nullcontext(partial(loss_func, reduction='none'))
     raise TypeError(f'`{func_name(loss_func)}` cannot return one loss per sample: it has no attribute and no '
@@ -167,13 +167,13 @@ import torch.nn.functional as F
 from ..loop.check import check_fraction
 
 # %% ../../nbs/measure/05b_losses.ipynb #b24ec7e2
-class _Classes:
+class _ClassLoss:
     "Mixin of losses over classes: softmax as the activation, argmax to decode"
     y_int,axis = True,1
     def activation(self, x:Tensor)->Tensor: "Convert logits to probabilities";   return F.softmax(x, dim=self.axis)
     def decodes(self, x:Tensor)->Tensor:    "Return the most likely class index";   return x.argmax(dim=self.axis)
 
-class CrossEntropyLossFlat(_Classes, BaseLoss):
+class CrossEntropyLossFlat(_ClassLoss, BaseLoss):
     "`nn.CrossEntropyLoss` along any `axis`; `activation` is softmax and `decodes` argmax"
     loss_cls = nn.CrossEntropyLoss
     def __init__(self,
@@ -184,7 +184,7 @@ class CrossEntropyLossFlat(_Classes, BaseLoss):
 
 # %% ../../nbs/measure/05b_losses.ipynb #0e75415a
 @check_args
-class LabelSmoothingCrossEntropy(_Classes, nn.CrossEntropyLoss):
+class LabelSmoothingCrossEntropy(_ClassLoss, nn.CrossEntropyLoss):
     "Cross entropy with label smoothing: `eps` of the target is spread evenly over the classes (Szegedy et al., 2016)"
     def __init__(self,
         eps:float=.1,            # fraction of the target that is spread over all classes
@@ -202,7 +202,7 @@ class LabelSmoothingCrossEntropyFlat(CrossEntropyLossFlat):
 
 # %% ../../nbs/measure/05b_losses.ipynb #95dcf7d5
 @check_args
-class FocalLoss(_Classes, nn.CrossEntropyLoss):
+class FocalLoss(_ClassLoss, nn.CrossEntropyLoss):
     "Focal loss: cross entropy times `(1-p)**gamma`, `p` the probability of the right class (Lin et al., 2017)"
     def __init__(self,
         gamma:float=2.,          # the larger, the less easy samples count; 0 is cross entropy

@@ -401,7 +401,7 @@ def _check_replica(name):
         'prediction and log it in a callback, or train with several processes (`torchrun`).')
 
 # %% ../../nbs/measure/15c_logged.ipynb #b87456b9
-def _uncompiled(f:Callable) -> Callable: return torch.compiler.disable(f)
+def _exclude_from_compile(f:Callable) -> Callable: return torch.compiler.disable(f)
 
 def log_value(
     name:str,             # name of a `Logged` metric
@@ -409,7 +409,7 @@ def log_value(
     n:float|Tensor|None=None # the weight of `value`; None: the number of samples in the batch
 ) -> None:
     "Add `value` to the column `name` of the Learner that runs in this thread, like `log`; do nothing if none runs"
-    if torch.compiler.is_compiling(): return _uncompiled(log_value)(name, value, n)
+    if torch.compiler.is_compiling(): return _exclude_from_compile(log_value)(name, value, n)
     here = [learn for learn,thread in thread_of.items() if thread==get_ident()]
     running = [learn for learn in here if learn.mode is not None]
     if not running: return _check_replica(name)

@@ -21,10 +21,10 @@ from .accum import best_class
 from .metric import AvgLoss, MeanMetric, upcast_half
 
 # %% ../../nbs/measure/35a_metrics.ipynb #14f6c954
-def _compute_fraction_right(right, targ, ignore_index):
+def _compute_fraction_right(is_right, targ, ignore_index):
     "Return the fraction of the targets that are not ignored for which `is_right` is True"
-    counts = targ!=ignore_index
-    return (right & counts).sum()/counts.sum()
+    is_counted = targ!=ignore_index
+    return (is_right & is_counted).sum()/is_counted.sum()
 
 def accuracy(
     inp:Tensor,             # predictions, with one output for each class

@@ -135,7 +135,7 @@ just_split = SimpleNamespace(split=split_batch)   # used in place of an `OwnOutp
 
 # %% ../../nbs/measure/55_model_output.ipynb #a1f2db4b
 def check_label_shift(
-    own:OwnOutput,    # the reader of the model's outputs
+    reader:OwnOutput, # the reader of the model's outputs
     out:Any,          # the model's output
     yb:tuple,         # the targets, as `reader.split` returns them
     loss:Tensor|None  # the loss in the output; None: nothing is checked
@@ -143,7 +143,7 @@ def check_label_shift(
     "Raise ValueError if the loss value shows that the model shifts labels but `reader` does not, or vice versa"
     if loss is None or len(yb)!=1: return
     logits = out[1] if type(out) is tuple else main_output(out)
-    labels,*_ = own.labels(yb)
+    labels,*_ = reader.labels(yb)
     if not _are_of_positions(logits, labels): return
     def is_mean_of(logits, labels):
         mean = F.cross_entropy(logits.detach().float().flatten(0,1), labels.flatten().long())
@@ -151,10 +151,10 @@ def check_label_shift(
     is_plain   = is_mean_of(logits, labels)
     is_shifted = is_mean_of(logits[:,:-1], labels[:,1:])
     if is_plain==is_shifted: return   # undecided: both match, or neither does
-    if is_shifted==own.shifts: return
-    does = 'does not shift' if own.shifts else 'shifts'
-    raise ValueError(f'{own.name} {does} its labels by one position, so metrics would be wrong: '
-                     f'set `model.shifts_labels = {not own.shifts}`')
+    if is_shifted==reader.shifts: return
+    does = 'does not shift' if reader.shifts else 'shifts'
+    raise ValueError(f'{reader.name} {does} its labels by one position, so metrics would be wrong: '
+                     f'set `model.shifts_labels = {not reader.shifts}`')
 
 def _are_of_positions(logits, labels):
     "Return whether these are logits and class indices of several positions, on the CPU, where reading does not wait"

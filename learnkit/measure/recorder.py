@@ -143,7 +143,7 @@ class Meter:
         "The values of the metrics; reading them warns about metrics whose value is a dictionary"
         values = [to_number(m.value) for m in self.metrics]
         for metric,value in zip(self.metrics, values):
-            if isinstance(value, Mapping): _warn_mapping(metric.name, len(value))
+            if isinstance(value, Mapping): _warn_of_mapping(metric.name, len(value))
         return values
 
     def share_values(self,
@@ -183,9 +183,9 @@ class Meter:
 def _get_metric_state(m): return m.state_dict() if hasattr(m, 'state_dict') else None
 
 # %% ../../nbs/measure/45b_meter.ipynb #267dfa02
-def _accumulator(metric): return getattr(metric, 'accumulator', metric)   # another library's metrics have none
+def _get_accumulator(metric): return getattr(metric, 'accumulator', metric)   # another library's metrics have none
 
-def _open_meters(learn):
+def _find_open_meters(learn):
     "Yield the meter of each phase that a Learner other than `learn` is in"
     for other in running_learners - {learn}:
         for run in other.current_run.runs():
@@ -193,15 +193,15 @@ def _open_meters(learn):
 
 def _check_not_in_use(metrics, learn):
     "Raise ValueError if a Learner other than `learn` is in a phase with one of the metrics"
-    in_use = {id(_accumulator(m)) for meter in _open_meters(learn) for m in meter.metrics}
+    in_use = {id(_get_accumulator(m)) for meter in _find_open_meters(learn) for m in meter.metrics}
     for m in metrics:
         if isinstance(m, ValueMetric): continue   # it accumulates nothing
-        if id(_accumulator(m)) in in_use: raise ValueError(
+        if id(_get_accumulator(m)) in in_use: raise ValueError(
             f'the metric `{m.name}` is in use in another Learner, so it would count the batches of both. '
             'Give each Learner a metric of its own, such as a `deepcopy`.')
 
 # %% ../../nbs/measure/45b_meter.ipynb #fa1e7dac
-def _warn_mapping(name, n):
+def _warn_of_mapping(name, n):
     warn(f'The metric `{name}` returned {n} numbers, so only the history has them, in one cell. For loggers, trackers '
          'and plots write `columns(metric, [...])` with their names, which creates a column for each.')
 
@@ -282,10 +282,10 @@ class Recorder(RecorderPlots, Callback):
         show_every:int=1          # the table shows one in `show_every` epochs, and the last; the history has all
     ):
         store_attr('add_time,train_metrics,valid_metrics,beta')
-        self.mean = check_choice('train_loss', train_loss, ('smooth','mean'))=='mean'
-        self._n_losses = 2 if self.mean else 1   # the number of training metrics for `train_loss`, whose last is shown
+        self.shows_mean = check_choice('train_loss', train_loss, ('smooth','mean'))=='mean'
+        self._n_losses = 2 if self.shows_mean else 1   # the number of metrics for `train_loss`; the last is shown
         self.show_every = check_whole('show_every', show_every, what='a number of epochs')
-        if train_metrics or self.mean: self.conflicts = dict(parts='it would measure some shards of each batch only')
+        if train_metrics or self.shows_mean: self.conflicts = dict(parts='it would measure only some shards of a batch')
         self.smooth_loss,self.metric_names = AvgSmoothLoss(beta=beta),L()
         self.train,self.valid = Meter(self.smooth_loss),Meter([])
         self.cancelled = set()             # the phases of this epoch that were cancelled: 'train', 'valid'
@@ -311,7 +311,7 @@ class Recorder(RecorderPlots, Callback):
     def _get_training_metrics(self):
         "Return the training metrics: the smoothed loss, the mean loss if used, and the metrics of the other columns"
         losses = [self.smooth_loss]
-        if self.mean: losses.append(AvgLoss())
+        if self.shows_mean: losses.append(AvgLoss())
         if self.train_metrics: return [*losses, *self.learn.metrics]
         return losses + [m for m in self.learn.metrics if getattr(m, 'is_logged', False)]
 
@@ -338,7 +338,7 @@ class Recorder(RecorderPlots, Callback):
         loss:Metric|None=None # replaces the mean loss if `train_loss='mean'`; None: keep it
     ) -> None:
         "Add training metrics and their columns; call this in `before_fit`"
-        if loss is not None and self.mean: self.train.metrics[1] = loss
+        if loss is not None and self.shows_mean: self.train.metrics[1] = loss
         for m in metrics: self.train.metrics.append(Logged(m) if isinstance(m, str) else m)
         self.metric_names = L(self._make_column_names())
 
@@ -355,10 +355,10 @@ class Recorder(RecorderPlots, Callback):
         elif self.train.accumulate(learn):
             lr = learn.opt.param_groups[-1]['lr']   # the optimizer changes a tensor in place
             self.lrs.new.append(lr.clone() if isinstance(lr, torch.Tensor) else lr)   # read later, with the losses
-            if self.smooth_loss.unseen or not learn.train_iter%1024: self._announce_losses()
+            if self.smooth_loss.unseen or not learn.train_iter%1024: self._fire_after_read_losses()
         else: self.lossless.append(learn.train_iter-1)
 
-    def _announce_losses(self):
+    def _fire_after_read_losses(self):
         if self.learn.train_iter%1024==0:   # otherwise announce only losses that were read
             self.smooth_loss.flush()
             self.lrs.flush()
@@ -380,7 +380,7 @@ class Recorder(RecorderPlots, Callback):
 
     def _flush_losses(self):
         self.smooth_loss.flush()
-        self._announce_losses()
+        self._fire_after_read_losses()
 
     def after_row(self, row, epoch):
         if epoch:
@@ -397,7 +397,7 @@ class Recorder(RecorderPlots, Callback):
         self.iters.append(self.lrs.total)
         self.learn.final_record = L([*_make_cells(self.row)])
         if (self.learn.epoch+1)%self.show_every==0: write_out(self.learn.logger, self.log)
-        if len(self.iters)>5: self._warn_of_small_share()
+        if len(self.iters)>5: self._print_small_share_note()
 
     def _set_time(self):
         if self.add_time: self.row['time'] = format_time(time.perf_counter() - self.start)
@@ -433,9 +433,9 @@ class Recorder(RecorderPlots, Callback):
         for row in self.history.epochs[-1:]:
             if (row['epoch']+1)%self.show_every: write_out(self.learn.logger, Cells(row, [*row]))
 
-    def _warn_of_small_share(self):
+    def _print_small_share_note(self):
         "Print a note, once, if less than a fifth of the smoothed loss comes from this epoch"
-        if self.mean or self.has_printed_note: return
+        if self.shows_mean or self.has_printed_note: return
         before,seen = self.iters[-2:]
         if seen==before: return
         share = (1-self.beta**(seen-before))/(1-self.beta**seen)
@@ -484,7 +484,7 @@ class Recorder(RecorderPlots, Callback):
     @property
     def train_loss(self) -> float|None:
         "The current `train_loss` over all processes, or None before the first batch; all processes must read it"
-        if self.mean: return self.train.metrics[1].value
+        if self.shows_mean: return self.train.metrics[1].value
         return _average_over_processes(to_number(self.smooth_loss.value))
     @property
     def log(self) -> list:
@@ -523,11 +523,11 @@ def unpack_counts(
     "Return the integers in `state` as a list"
     return state.tolist() if isinstance(state, torch.Tensor) else state
 
-def _load_series(own, states, cls):
+def _load_series(series_by_name, states, cls):
     "Load `states` into the existing series, which schedulers append to, and create those that are missing"
     for name,state in states.items():
-        if not isinstance(own.get(name), cls): own[name] = cls()
-        own[name].load_state_dict(state)
+        if not isinstance(series_by_name.get(name), cls): series_by_name[name] = cls()
+        series_by_name[name].load_state_dict(state)
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf96346b
 def _prefix_columns(phase, names, both):

@@ -42,14 +42,14 @@ def compile_config() -> AbstractContextManager|None:
     return _compile_config() if has_setting and has_argument else None
 
 # %% ../../nbs/speed/05a_compile_settings.ipynb #d49ffbb5
-_names = 'torch tree_map nullcontext _detach _own_memory'.split()   # the globals of a train step
-_own   = 'update','amp',"G['__builtins_dict",*[f"G['{name}']" for name in _names]
+_step_globals = 'torch tree_map nullcontext _detach _own_memory'.split()   # the globals of a train step
+_own_prefixes = 'update','amp',"G['__builtins_dict",*[f"G['{name}']" for name in _step_globals]
 
 def foreign_guards(
     guards:list # the guards of a compiled function, from `torch.compile`
 ) -> list[bool]:
     "Return, for each guard, whether it depends on objects outside the train step"
-    return [not g.name.startswith(_own) for g in guards]
+    return [not g.name.startswith(_own_prefixes) for g in guards]
 
 # %% ../../nbs/speed/05a_compile_settings.ipynb #d49ffbb6
 def compile_options(
@@ -90,7 +90,7 @@ def compile_cache() -> CompileCache:
 from operator import attrgetter
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a007
-_shape = attrgetter('shape')
+_get_shape = attrgetter('shape')
 
 def batch_shapes(
     batch:tuple # the inputs and targets of a batch
@@ -98,7 +98,7 @@ def batch_shapes(
     "Return the shapes of all tensors of a batch"
     for t in batch:
         if type(t) is not torch.Tensor or t.requires_grad: return None
-    return tuple(map(_shape, batch))
+    return tuple(map(_get_shape, batch))
 
 def covers(
     known:tuple, # shapes, with None for each size that varies
@@ -192,22 +192,22 @@ from ..data.modules import get_model, has_params
 from ..learner.learner import Learner
 
 # %% ../../nbs/speed/05c_compile.ipynb #c0388a29
-_calls:dict[tuple,FunctionType] = {}   # by structure and settings, the most recently used last
-_plain = bool,int,float,str,tuple      # types of attributes that compiled code may depend on
+_shared_calls:dict[tuple,FunctionType] = {}   # by structure and settings, the most recently used last
+_plain_types = bool,int,float,str,tuple   # types of attributes that compiled code may depend on
 
 def structure_of(
     model:nn.Module # a model
 ) -> tuple:
     "Return a key that is equal for models that can share compiled code"
-    modules = [(name, type(m), _settings(m)) for name,m in model.named_modules()]
+    modules = [(name, type(m), _get_settings(m)) for name,m in model.named_modules()]
     tensors = []
     for name,t in (*model.named_parameters(), *model.named_buffers()):
         tensors.append((name, t.shape, t.dtype, t.device, t.requires_grad))
     return tuple(modules),tuple(tensors)
 
-def _settings(m):
+def _get_settings(m):
     "Return the attributes of a module that compiled code may depend on; PyTorch compiles each mode separately"
-    settings = {k:repr(v) for k,v in vars(m).items() if isinstance(v, _plain)}
+    settings = {k:repr(v) for k,v in vars(m).items() if isinstance(v, _plain_types)}
     settings.pop('training', None)
     return tuple(settings.items())
 
@@ -220,14 +220,14 @@ def shared_call(
     from torch._dynamo.eval_frame import _debug_get_cache_entry_list
     def call(model, *args, **kw): return model._call_impl(*args, **kw)
     key = structure_of(model),repr(settings)
-    f = _calls.pop(key, None)
+    f = _shared_calls.pop(key, None)
     if f is not None:
         n_compiled = len(_debug_get_cache_entry_list(f.__code__))
         is_half_full = 2*n_compiled>=config.recompile_limit
         if is_half_full: f = None
     if f is None: f = give_own_code(call)
-    _calls[key] = f   # most recently used
-    for k in [*_calls][:-4]: del _calls[k]
+    _shared_calls[key] = f   # most recently used
+    for k in [*_shared_calls][:-4]: del _shared_calls[k]
     return f
 
 # %% ../../nbs/speed/05c_compile.ipynb #f256abd4

@@ -213,10 +213,10 @@ class FullyShard(DistributedTrainer):
             self.mesh = init_device_mesh(device.type, (num_distrib(),))
         opts = {id(o):o for o in chain(*map(optimizers_of, [learn, *learn.cbs]))}
         if is_built(learn.opt_func): opts[id(learn.opt_func)] = learn.opt_func   # the user's, not used in a fit yet
-        shard_model(learn.model, self.by, self.mesh, opts.values(), self._policy)
-        if self.called is None: self.called = get_model(learn.model).register_forward_pre_hook(self._note_call)
+        shard_model(learn.model, self.by, self.mesh, opts.values(), self._get_shard_arguments)
+        if self.called is None: self.called = get_model(learn.model).register_forward_pre_hook(self._record_call)
 
-    def _note_call(self, *args):
+    def _record_call(self, *args):
         self.called.remove()
         self.called = True
 
@@ -225,7 +225,7 @@ class FullyShard(DistributedTrainer):
         model:Any = get_model(self.learn.model)
         if self.called is True: model.reset_iter_state()   # the last batch was interrupted
 
-    def _policy(self, root):
+    def _get_shard_arguments(self, is_root):
         "Return the arguments of `fully_shard` for a unit, except the mesh"
         from torch.distributed.fsdp import MixedPrecisionPolicy
         kwargs = {'reshard_after_forward':True, **self.kwargs}   # so that weights are sharded again after each forward
@@ -233,5 +233,5 @@ class FullyShard(DistributedTrainer):
         if mp is None: return kwargs
         if isinstance(mp, torch.dtype):
             mp = MixedPrecisionPolicy(mp, reduce_dtype=torch.float32, output_dtype=torch.float32)
-        if not root: mp = replace(mp, output_dtype=None)   # only the model's output is converted
+        if not is_root: mp = replace(mp, output_dtype=None)   # only the model's output is converted
         return dict(kwargs, mp_policy=mp)

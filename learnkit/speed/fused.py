@@ -89,14 +89,14 @@ class SlowStep:
 
     def tolerances(self,
         expected:dict, # the slow path's tensors, by name
-        before:Any     # snapshot of the state before the step
+        snapshot:Any   # the state before the step
     ) -> dict:
         "Return how much each tensor may differ between the two paths, by name; take a noisy step from the snapshot"
         found = {}
         for name,t in expected.items():
             if name in self.outputs and t.numel(): found[name] = 10*self.noise*t.abs().max()
         if not self.inputs.optim: return found
-        before.restore()
+        snapshot.restore()
         self.update(self._make_noisy_grads())
         for name,t in step_tensors(self.model, self.inputs.opt).items():
             found[name] = _estimate_rounding_error(t) + 4*(t.double() - expected[name].double()).abs()
@@ -129,11 +129,11 @@ class FusedStep(Callback):
     modes,saves = ('fit','lr_find'),('shapes','missing_state')
     config:Any = None          # the compiler's settings, during a fit
     handlers_seen:Any = None   # the table of handlers for which `compiled_part` was chosen
-    part:Any = None         # the part of a batch that is compiled: 'whole', 'gradients' or None
+    compiled_part:Any = None   # the part of a batch that is compiled: 'whole', 'gradients' or None
     failure:Any = None         # why the rest of the fit is not compiled; None: the compiler has not failed
     accumulation:Any = None    # the callback that accumulates gradients; None: there is none
     inputs:Any = None          # the current `StepInputs`
-    afterwards:Any = ()     # functions to call after a step that is compiled whole
+    post_step_calls:Any = ()   # functions to call after a step that is compiled whole
     run_step:Any = None        # the function that runs the compiled step, and perhaps compares it with the slow path
     def __init__(self,
         max_shapes:int=1,      # the number of batch shapes to compile for; batches of other shapes run eagerly
@@ -164,7 +164,7 @@ class FusedStep(Callback):
             if not learn.training or not self.run: return do()
             self._choose_part(do)
         elif inputs is not None and not inputs.is_current(learn): self._drop_inputs(do)
-        if self.part is None: return do()
+        if self.compiled_part is None: return do()
         shape = self._find_fusable_shape(learn)
         if shape is None: return do()
         inputs = self.inputs
@@ -174,14 +174,14 @@ class FusedStep(Callback):
         except CompileError as e: return self._give_up(do, e)
         self.counts['fused'] += 1
         run.loss_grad = run.loss
-        if self.part=='gradients': return self._step_eagerly(learn, rest)
+        if self.compiled_part=='gradients': return self._step_eagerly(learn, rest)
         for cb,norm in zip(inputs.clips, rest): cb.norm = norm
         run.train_steps += 1
-        for call in self.afterwards: call()
+        for call in self.post_step_calls: call()
 
     def _give_up(self, do, e):
         "Train eagerly on this batch and the rest of the fit, and warn why"
-        self.part,self.failure = None,f'it could not be compiled ({e})'
+        self.compiled_part,self.failure = None,f'it could not be compiled ({e})'
         do()
         has_parts = self.learn.current_run.checks_loss   # as in the loop
         if has_parts: self.failure = 'its loss is a dictionary of parts, and a compiled step returns one number'
@@ -209,17 +209,17 @@ class FusedStep(Callback):
     def cleanup(self):
         if self.inputs is not None: self.inputs.restore_counts()
         if self.config is not None: self.config.__exit__(None, None, None)
-        vars(self).update(_no_fit)
+        vars(self).update(_idle_state)
         self.failure = None
         self.shapes,self.missing_state,self.warned = [],[],set()
 
-    def __getstate__(self): return {**vars(self), **_no_fit}
+    def __getstate__(self): return {**vars(self), **_idle_state}
 
-    def _warn(self, why, how='is not fused'):
+    def _warn(self, why, effect='is not fused'):
         "Warn once a fit"
         if why in self.warned: return
         self.warned.add(why)
-        warn(f'this fit {how}: {why}')
+        warn(f'this fit {effect}: {why}')
 
     def _choose_part(self, do):
         "Set `compiled_part`, the part of a batch that can be compiled: 'whole', 'gradients' or None"
@@ -228,15 +228,15 @@ class FusedStep(Callback):
         self._enter_config()
         self.handlers_seen,self.inputs = learn._bound,None
         self.optim = functional_optim(learn.opt)
-        early,late = self._look_at_handlers()
+        early,late = self._collect_skipped_handlers()
         self.run_step = self._find_runner()
-        self.part = None
+        self.compiled_part = None
         why = self._find_obstacle(do) or _describe_first(early)
         if why is not None: return self._warn(why)
         why = self._find_step_obstacle(late)
         if why is not None: self._warn(why, 'is fused up to the gradients')
         needs_eager_step = why is not None or self.accumulation is not None
-        self.part = 'gradients' if needs_eager_step else 'whole'
+        self.compiled_part = 'gradients' if needs_eager_step else 'whole'
 
     def _find_runner(self):
         "Return the compiler, or, if a callback compares paths, a function that also runs the slow path"
@@ -250,17 +250,17 @@ class FusedStep(Callback):
         self.config = compile_config()   # None: PyTorch is too old
         if self.config is not None: self.config.__enter__()
 
-    def _look_at_handlers(self):
+    def _collect_skipped_handlers(self):
         "Collect the handlers that a compiled step replaces; return those that it would skip: early ones and late ones"
         early,late = map(self._collect_handlers, batch_events())
         self.clips = [h.cb for h in late if h.compiled_as=='clip']
-        self.afterwards = [h.call for h in late if h.compiled_as==h.event]
-        if self.optim: self.afterwards += hook_calls(torch_opt(self.learn.opt))
+        self.post_step_calls = [h.call for h in late if h.compiled_as==h.event]
+        if self.optim: self.post_step_calls += hook_calls(torch_opt(self.learn.opt))
         self.accumulation = self.amp = None
         for h in early:
             if h.compiled_as=='accumulate': self.accumulation = h.cb
             if h.compiled_as=='autocast':   self.amp = Amp(h.cb.device_type, h.cb.dtype)
-        def is_skipped(h): return h.compiled_as not in _known
+        def is_skipped(h): return h.compiled_as not in _compiled_kinds
         return [*filter(is_skipped, early)],[*filter(is_skipped, late)]
 
     def _collect_handlers(self, events):
@@ -337,7 +337,7 @@ class FusedStep(Callback):
 
     def _create_inputs(self, learn):
         optim,clips = None,[]
-        if self.part=='whole': optim,clips = self.optim,self.clips
+        if self.compiled_part=='whole': optim,clips = self.optim,self.clips
         self.inputs = StepInputs(learn, optim, clips, self.amp, self.accumulation)
         return self.inputs
 
@@ -351,9 +351,9 @@ def replace_backward(
     res.backward = backward
     return res
 
-_known = 'clip','autocast','accumulate','after_step','nothing'   # done in the compiled step, or right after the step
+_compiled_kinds = 'clip','autocast','accumulate','after_step','nothing'   # done in the compiled step, or right after
 # the state of `FusedStep` between fits
-_no_fit = dict(config=None, handlers_seen=None, inputs=None, accumulation=None, afterwards=(), run_step=None)
+_idle_state = dict(config=None, handlers_seen=None, inputs=None, accumulation=None, post_step_calls=(), run_step=None)
 
 compiled = Word('compiled', None, 'What does a compiled step do in place of its handlers? Not inherited by subclasses.')
 compare_paths = Word('compare_paths', None, 'A function that compares a fast path with its slow path; None: no check.')
@@ -408,7 +408,7 @@ def compile_obstacle(
     if any(getattr(m, 'sparse', False) for m in model.modules()): return 'the model has sparse gradients'
     if not hasattr(learn.opt, 'param_groups'): return f'{type(learn.opt).__name__} has no parameter groups'
     for step in batch_steps:
-        if _has_own(learn, step): return f'the Learner has its own `{step}`'
+        if _is_overridden(learn, step): return f'the Learner has its own `{step}`'
     return None
 
 def _find_owner(loss_func):
@@ -416,7 +416,7 @@ def _find_owner(loss_func):
     owners = [getattr(loss_func, '__self__', None), *getattr(loss_func, '__dict__', {}).values()]
     return next((o for o in owners if isinstance(o, Callback)), None)
 
-def _has_own(learn, step):
+def _is_overridden(learn, step):
     "Return whether this method of `learn` is replaced, by an assignment or in its class"
     if step in vars(learn): return True
     return getattr(type(learn), step) is not getattr(Learner, step)
@@ -484,8 +484,8 @@ class FuseEveryOther(FusedStep):
         if self.learn.device.type!='cpu': torch.accelerator.synchronize()
         return perf_counter()
 
-    def _warn(self, why, how='is not fused'):
-        if not self.why: self.why = f'{how}: {why}'
+    def _warn(self, why, effect='is not fused'):
+        if not self.why: self.why = f'{effect}: {why}'
 
     @property
     def result(self) -> FusedProfile:

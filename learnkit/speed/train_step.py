@@ -105,13 +105,13 @@ def step_modules(
         if isinstance(owner, torch.nn.Module): modules += owner.modules()
     return modules
 
-_trained       = attrgetter('requires_grad')
-_methods       = attrgetter('step', 'zero_grad')   # of an optimizer; schedulers and scalers may replace them
-_param_hooks   = '_backward_hooks','_post_accumulate_grad_hooks'
-_hooks_of_param = attrgetter(*_param_hooks)
-_kinds         = 'forward','forward_pre','backward','backward_pre'
-_module_hooks  = attrgetter(*(f'_{k}_hooks' for k in _kinds))
-_global_hooks  = attrgetter(*(f'_global_{k}_hooks' for k in _kinds))(torch.nn.modules.module)
+_get_requires_grad = attrgetter('requires_grad')
+_get_methods       = attrgetter('step', 'zero_grad')   # of an optimizer; schedulers and scalers may replace them
+_param_hook_names  = '_backward_hooks','_post_accumulate_grad_hooks'
+_get_param_hooks   = attrgetter(*_param_hook_names)
+_hook_kinds        = 'forward','forward_pre','backward','backward_pre'
+_get_module_hooks  = attrgetter(*(f'_{k}_hooks' for k in _hook_kinds))
+_global_hooks      = attrgetter(*(f'_global_{k}_hooks' for k in _hook_kinds))(torch.nn.modules.module)
 
 class StepKey(NamedTuple):
     "All that the code of a compiled step depends on"
@@ -155,8 +155,8 @@ class StepInputs:
         self.moved_counts = []    # where step counts were moved to the GPU: (state, key)
         if optim and self.params: self.read_hypers()
         # the values that `is_current` compares with the current ones
-        self.objects = self._objects(learn)
-        self.methods = _methods(self.opt)
+        self.objects = self._collect_objects(learn)
+        self.methods = _get_methods(self.opt)
 
     def _collect_params(self, modules):
         "Collect the optimizer's parameters, those of them that are trained, and the model's other parameters"
@@ -169,20 +169,20 @@ class StepInputs:
         own = {*map(id, self.all_params)}
         self.foreign_params = []
         for m in modules: self.foreign_params += [p for p in m.parameters(recurse=False) if id(p) not in own]
-        self.cuda = any(p.is_cuda for p in self.params)
+        self.is_on_cuda = any(p.is_cuda for p in self.params)
 
     def _collect_hooks(self, modules):
         "Collect the dictionaries of hooks, which `is_plain` checks before each batch; they are usually empty"
         self.hooks = [*_global_hooks]
-        for m in modules: self.hooks += _module_hooks(m)
-        absent = _param_hooks
+        for m in modules: self.hooks += _get_module_hooks(m)
+        absent = _param_hook_names
         if self.optim:
-            self.hooks += self._step_hooks()
-            absent = *_param_hooks,'grad'   # without an optimizer, the step adds to earlier gradients
+            self.hooks += self._collect_step_hooks()
+            absent = *_param_hook_names,'grad'   # without an optimizer, the step adds to earlier gradients
         self.read_hooks = attrgetter(*absent)
         self.no_hooks = [(None,)*len(absent)]*len(self.params)
 
-    def _step_hooks(self):
+    def _collect_step_hooks(self):
         if not hook_calls(self.opt): return step_hooks(self.opt)
         called = self.opt._optimizer_step_post_hooks   # FusedStep calls these hooks itself
         return [hooks for hooks in step_hooks(self.opt) if hooks is not called]
@@ -192,13 +192,13 @@ class StepInputs:
         if not self.optim: return []
         return [k for k,v in self.opt.defaults.items() if isinstance(v, (type(None),bool,str))]
 
-    def _objects(self, learn, own=False):
+    def _collect_objects(self, learn, only_config=False):
         "Return all objects that must stay the same; with `only_config`, only those that decide how a step is compiled"
         opt = torch_opt(learn.opt)
         objects = [learn.model, learn.loss_func, learn.opt, opt]
         if opt is self.opt:
             for pg in opt.param_groups: objects += map(pg.get, self.switches)
-        if own: return objects
+        if only_config: return objects
         objects.append(opt.state)
         for pg in opt.param_groups: objects += pg['params']   # faster here than one expression
         if self.optim:
@@ -211,29 +211,29 @@ class StepInputs:
         learn:Learner # the Learner
     ) -> bool:
         "Return whether the Learner still has this model, loss, optimizer, and these trained parameters and states"
-        now,seen = self._objects(learn),self.objects
+        now,seen = self._collect_objects(learn),self.objects
         if len(now)!=len(seen): return False
         if not all(map(is_, now, seen)): return False
-        if _methods(self.opt)!=self.methods: return False
-        return [*map(_trained, self.all_params)]==self.trained
+        if _get_methods(self.opt)!=self.methods: return False
+        return [*map(_get_requires_grad, self.all_params)]==self.trained
 
     def belongs_to(self,
         learn:Learner # the Learner
     ) -> bool:
         "Return whether the Learner still has this model, loss function and optimizer, with these settings and methods"
-        if _methods(self.opt)!=self.methods: return False
-        return all(map(is_, self._objects(learn, own=True), self.objects))
+        if _get_methods(self.opt)!=self.methods: return False
+        return all(map(is_, self._collect_objects(learn, only_config=True), self.objects))
 
     def is_plain(self) -> bool:
         "Return whether `has_hooks`, `has_foreign` and, with an optimizer, `has_grads` are all False, in one fast pass"
         if any(self.hooks): return False
         if [*map(self.read_hooks, self.params)]!=self.no_hooks: return False
-        return not any(map(_trained, self.foreign_params))
+        return not any(map(_get_requires_grad, self.foreign_params))
 
     def has_hooks(self) -> bool:
         "Return whether there are hooks, which a compiled step would not call"
         if any(self.hooks): return True
-        return any(any(_hooks_of_param(p)) for p in self.params)
+        return any(any(_get_param_hooks(p)) for p in self.params)
 
     def has_grads(self) -> bool:
         "Return whether a parameter has a gradient already, to which the step would have to add"
@@ -241,7 +241,7 @@ class StepInputs:
 
     def has_foreign(self) -> bool:
         "Return whether there are parameters outside the optimizer that require gradients"
-        return any(map(_trained, self.foreign_params))
+        return any(map(_get_requires_grad, self.foreign_params))
 
     def read_factor(self) -> None:
         "Set `hypers` to the factor for the gradients of the current batch"
@@ -272,7 +272,7 @@ class StepInputs:
             is_missing = needs_state[group] and not state
             if is_missing: self.missing_state.append(i)
             self.states.append({k:v for k,v in state.items() if isinstance(v, torch.Tensor)})
-        if self.cuda: self._mark_static()
+        if self.is_on_cuda: self._mark_static()
 
     def _mark_static(self):
         "Declare to PyTorch that parameters and states keep their addresses, so that a CUDA graph may write to them"
@@ -316,11 +316,11 @@ from ..loop.tracebacks import text_of
 from .compiled import compile_options, format_shapes, give_own_code, with_varying_sizes
 
 # %% ../../nbs/speed/10c_step_compiler.ipynb #3ac23d98
-_homes = str(Path(torch.__file__).parent),str(Path(getfile(compile_options)).parents[1])
+_library_folders = str(Path(torch.__file__).parent),str(Path(getfile(compile_options)).parents[1])
 
 def _is_user_file(file:str) -> bool:
     "Return whether `file` is a user's, outside of PyTorch and learnkit; notebook cells are not files"
-    return not file.startswith(_homes) and Path(file).is_file()
+    return not file.startswith(_library_folders) and Path(file).is_file()
 
 def _shorten(message):
     "Return the first line of a compiler message, with the reason from a later line, if any"
@@ -447,13 +447,13 @@ class StepCompiler(Stateful):   # with no state to save, so a step compiled in a
         except Exception as e:
             if not is_compile_error(e): raise
             raise CompileError(describe_compile_error(e)) from e
-        return tree_map(_clone, res) if inputs.cuda else res   # a CUDA graph reuses its memory at the next call
+        return tree_map(_clone, res) if inputs.is_on_cuda else res   # a CUDA graph reuses its memory at the next call
 
     def _compile(self, step, inputs, args, shape):
         "Run the step for the first time with a shape, which compiles it; on failure, try other options"
         from torch._dynamo.exc import BackendCompilerFailed
         rng = get_random_states()
-        _announce(inputs, shape)
+        _print_compiling(inputs, shape)
         error:Any = None
         for candidate in [step] if step else self._yield_candidates(inputs):
             try: res = candidate(shape, *args)
@@ -486,7 +486,7 @@ class StepCompiler(Stateful):   # with no state to save, so a step compiled in a
 
     def __getstate__(self) -> dict: return {**vars(self), 'steps':{}}
 
-def _announce(inputs, shape):
+def _print_compiling(inputs, shape):
     "Print that a step is being compiled, which takes a while"
     what = 'the step' if inputs.optim else 'the gradients'
     print(f'compiling {what} for batches of {format_shapes(shape)}: 2 to 30 s, or 1 s from the on-disk cache '

@@ -79,9 +79,9 @@ class FunctionalOptim:
         opt:Optimizer # the optimizer
     ) -> tuple:
         "Return the options of each parameter group, as pairs of name and value; compiled code depends on them"
-        return tuple(map(self._options, opt.param_groups))
+        return tuple(map(self._read_options, opt.param_groups))
 
-    def _options(self, pg):
+    def _read_options(self, pg):
         has_mom = pg.get('momentum', 0)!=0
         options = dict(has_wd=pg['weight_decay']!=0, has_mom=has_mom, has_state=self.has_state or has_mom)
         for name in self.option_names: options[name] = pg.get(name, False)
@@ -264,9 +264,9 @@ def _orthogonalize(m, coefficients, n, eps):
         x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.T if tall else x
 
-def _compute_size_factor(how, n_out, n_in):
+def _compute_size_factor(adjust_lr_fn, n_out, n_in):
     "Return the factor of the learning rate for a matrix of this size"
-    if how=='match_rms_adamw': return .2*max(n_out, n_in)**.5
+    if adjust_lr_fn=='match_rms_adamw': return .2*max(n_out, n_in)**.5
     return max(1, n_out/n_in)**.5
 
 # %% ../../nbs/speed/00b_more_optims.ipynb #4497c011

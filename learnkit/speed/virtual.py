@@ -33,7 +33,7 @@ class MergeTree:
     "A binary tree that merges the means and sums of several parts pairwise, neighbours first"
     def __init__(self):
         self.n = 0        # number of parts
-        self.parts = []   # merged branches, the largest first
+        self.branches = []   # merged branches, the largest first
 
     def push(self,
         means:Tensor, # the means of the next part
@@ -44,14 +44,14 @@ class MergeTree:
         self.n += 1
         n = self.n
         while n%2==0:   # the previous branch has the same size
-            part = merge_two(self.parts.pop(), part)
+            part = merge_two(self.branches.pop(), part)
             n //= 2
-        self.parts.append(part)
+        self.branches.append(part)
 
     def total(self) -> tuple[Tensor,Tensor]:
         "Return the means and sums of all parts; call this once, after the last `push`"
-        part = self.parts.pop()
-        while self.parts: part = merge_two(self.parts.pop(), part)
+        part = self.branches.pop()
+        while self.branches: part = merge_two(self.branches.pop(), part)
         return part
 
 def merge_all(
@@ -161,14 +161,14 @@ class ShardMeans:
         return grads
 
     def merge(self,
-        total:bool=False # sum gradients and loss instead of averaging; each shard must then have weight 1
+        is_sum:bool=False # sum gradients and loss instead of averaging; each shard must then have weight 1
     ) -> Tensor:
         "Add the mean gradients, set the buffers, and return the mean loss; raise CancelBatch if all are cancelled"
         means,sums = merge_processes(*self.tree.total())
         # the sums of `extra`; for each parameter, how many shards have a gradient; how many have a loss; the weight
         self.totals,flags,n_losses,weight = sums.tensor_split([-len(self.params)-2, -2, -1])
         if not self.has_loss and not n_losses: raise CancelBatch('every shard of this batch was cancelled')
-        if total: means[:self.n+1].mul_(weight)
+        if is_sum: means[:self.n+1].mul_(weight)
         grads,loss,buffers = means.tensor_split([self.n, self.n+1])
         if self.has_all_grads: has_grad = [True]*len(self.params)   # reading the flags would wait for the device
         else: has_grad = (flags>0).tolist()
@@ -257,11 +257,11 @@ class ShardLog(Logged):
         metric:Logged # the replaced metric
     ):
         super().__init__(metric.name)
-        self.both = torch.zeros(2)   # sum of weighted values; sum of weights
+        self.sum_and_weight = torch.zeros(2)   # sum of weighted values; sum of weights
 
     def add(self, val, n):
         val,n = _as_scalar(val),_as_scalar(n)
-        self.both = self.both.to(val.device) + torch.stack([val*n, n.to(val.device)])
+        self.sum_and_weight = self.sum_and_weight.to(val.device) + torch.stack([val*n, n.to(val.device)])
 
 def _as_scalar(o): return torch.as_tensor(o).detach().reshape(()).float()
 
@@ -272,34 +272,35 @@ class LoggedShards:
         device:torch.device # the model's device
     ):
         self.meter,self.device = meter,device
-        self.own  = {} if meter is None else meter.logged               # the metrics by name
-        self.logs = {name:ShardLog(m) for name,m in self.own.items()}   # their replacements during a shard
+        self.metrics = {} if meter is None else meter.logged   # by name
+        self.shard_logs = {name:ShardLog(m) for name,m in self.metrics.items()}   # replace the metrics during a shard
 
     def begin(self) -> None:
         "Begin to collect the logged values of a shard"
-        if not self.own: return
-        self.meter.n_items,self.meter.logged = None,self.logs
+        if not self.metrics: return
+        self.meter.n_items,self.meter.logged = None,self.shard_logs
 
     def pop_sums(self,
         n:int # samples in the shard; 0: there was no shard
     ) -> torch.Tensor|None:
-        "Return the number of samples and the sums of the shard just done, and reset them; None if nothing is logged"
-        if not self.own: return None
-        both = torch.stack([log.both.to(self.device) for log in self.logs.values()]).flatten()
-        for log in self.logs.values(): log.both = torch.zeros(2)
-        if n==0: both = torch.zeros_like(both)   # drop what a stand-in for a missing shard has logged
-        return F.pad(both, (1, 0), value=n)
+        "Return the number of samples and the sums of the last shard, and reset the sums, or None if nothing is logged"
+        if not self.metrics: return None
+        logs = self.shard_logs.values()
+        sums = torch.stack([log.sum_and_weight.to(self.device) for log in logs]).flatten()
+        for log in logs: log.sum_and_weight = torch.zeros(2)
+        if n==0: sums = torch.zeros_like(sums)   # drop what a stand-in for a missing shard has logged
+        return F.pad(sums, (1, 0), value=n)
 
     def merge(self,
         total:torch.Tensor|None # the sums over all shards; None: there are none, because of an error
     ) -> None:
         "Pass the totals over all shards to the metrics"
-        if not self.own: return
-        self.meter.logged = self.own
+        if not self.metrics: return
+        self.meter.logged = self.metrics
         if total is None: return
         self.meter.n_items = total[0]
-        for (name,metric),(value,n) in zip(self.own.items(), total[1:].view(-1, 2)):
-            metric.sums = metric.sums or self.logs[name].sums
+        for (name,metric),(value,n) in zip(self.metrics.items(), total[1:].view(-1, 2)):
+            metric.sums = metric.sums or self.shard_logs[name].sums
             metric.add(value/n, n)
 
 # %% ../../nbs/speed/25c_virtual_shards.ipynb #bb38640e
@@ -441,11 +442,11 @@ class VirtualShards(Callback):
         learn.loss = last    # stays if `merge` raises, because every shard was cancelled
         try: learn.loss = means.merge(sums)
         finally: self.logged.merge(means.totals)
-        self._announce_loss()
+        self._fire_after_joint_loss()
         try: learn._do_step()
         finally: self._seed(self.n)   # `SkipNaN` restores a shard's random state
 
-    def _announce_loss(self):
+    def _fire_after_joint_loss(self):
         "Fire `after_joint_loss` for the loss of all processes; clear the gradients if a callback cancels the batch"
         learn = self.learn
         learn.loss_grad = learn.loss   # a process may have had no shard

@@ -18,7 +18,7 @@ class Watch(Callback):
         if self.train_iter not in (FIRST, FIRST+N): return
         rec = self.learn.recorder
         for s in (rec.smooth_loss, rec.lrs, *rec.hps.values(), *[c for v in rec.group_hps.values() for c in v.columns]): s.flush()
-        rec._announce_losses()   # else they wait for the next batch
+        rec._fire_after_read_losses()   # else they wait for the next batch
         gc.collect()
         if self.train_iter==FIRST: tracemalloc.start(); self.objects = len(gc.get_objects()); return
         self.bytes,self.objects = tracemalloc.get_traced_memory()[0]/N,(len(gc.get_objects())-self.objects)/N

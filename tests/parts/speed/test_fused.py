@@ -185,7 +185,7 @@ def test_more_optimizers(opt_func, make):
         return learn
     cb,a = globals()[make](),run()
     b = run(cb)
-    assert cb.n==14 and cb.n_compiled==1 and cb.part=='whole' and close(state(a), state(b), 1e-5)
+    assert cb.n==14 and cb.n_compiled==1 and cb.compiled_part=='whole' and close(state(a), state(b), 1e-5)
     for s,t in zip(a.opt.opt.state.values(), b.opt.opt.state.values()): assert close(s, t, 1e-5)
 
 @pytest.mark.skipif(not hasattr(torch.optim, 'Muon'), reason='this PyTorch has no Muon')
@@ -202,7 +202,7 @@ def test_muon(make, kw):
         return learn
     cb,a = globals()[make](options={'cpp_wrapper':True, 'emulate_precision_casts':True}),run()
     b = run(cb)
-    assert cb.n==14 and cb.n_compiled==1 and cb.part=='whole' and close(state(a), state(b), 1e-5)
+    assert cb.n==14 and cb.n_compiled==1 and cb.compiled_part=='whole' and close(state(a), state(b), 1e-5)
     for s,t in zip(a.opt.opt.state.values(), b.opt.opt.state.values()): assert close(s, t, 1e-5)
 
 def test_an_optimizer_of_ones_own(monkeypatch):
@@ -218,7 +218,7 @@ def test_an_optimizer_of_ones_own(monkeypatch):
         learn.fit(1, cbs=cbs)
         return state(learn)
     monkeypatch.setitem(functional_optims, Signs, FunctionalOptim(signs, ('lr','weight_decay'), has_state=False))
-    assert close(run(), run(cb := Quick())) and cb.n==7 and cb.part=='whole'
+    assert close(run(), run(cb := Quick())) and cb.n==7 and cb.compiled_part=='whole'
 
 def test_functional_optimizers():
     "Uncompiled, in double precision: the optimizers' own numbers"
@@ -247,7 +247,7 @@ def test_a_scheduler_of_pytorch():
         learn.fit(2, cbs=[TorchScheduler(partial(torch.optim.lr_scheduler.ExponentialLR, gamma=.9), 'step'), *cbs])
         return learn
     a,b = run(),run(cb := Quick())
-    assert cb.n==12 and cb.part=='whole' and close(state(a), state(b)) and a.recorder.lrs==b.recorder.lrs and a.recorder.lrs[-1]<.03
+    assert cb.n==12 and cb.compiled_part=='whole' and close(state(a), state(b)) and a.recorder.lrs==b.recorder.lrs and a.recorder.lrs[-1]<.03
 
 def test_a_hook_of_the_optimizer_that_comes_in_the_middle():
     "It is called, also after something that makes the step anew"
@@ -272,7 +272,7 @@ def test_on_a_device(device, opt_func):
         return learn,preds
     cb = Count(options=None if device=='cpu' else {'triton.cudagraphs':True})
     (a,p),(b,q) = run(),run(cb)
-    assert next(b.model.parameters()).device.type==device and cb.n==18 and cb.part=='whole'
+    assert next(b.model.parameters()).device.type==device and cb.n==18 and cb.compiled_part=='whole'
     assert close(state(a), state(b), 1e-4) and all(torch.allclose(x, y, atol=1e-3) for x,y in zip(p, q)) and len({float(x.sum()) for x in q})>20
     for s,t in zip(a.opt.opt.state.values(), b.opt.opt.state.values()): assert close(s, t, 1e-3) and {k:v.device for k,v in s.items()}=={k:v.device for k,v in t.items()}
 
@@ -286,7 +286,7 @@ def test_averaged_weights(kw):
         return learn,ema
     cb = Quick()
     (a,x),(b,y) = run(),run(cb)
-    assert cb.n==21 and cb.part=='whole' and (x.n_avg, x.n_step)==(y.n_avg, y.n_step) and x.n_avg>0
+    assert cb.n==21 and cb.compiled_part=='whole' and (x.n_avg, x.n_step)==(y.n_avg, y.n_step) and x.n_avg>0
     assert close(state(a), state(b), 1e-5) and close(x.averages, y.averages, 1e-5)
     assert not close(x.averages, {k:v for k,v in state(learner(model=rich())).items() if k in x.averages})
     for r,s in zip(a.recorder.history, b.recorder.history): assert r.get('valid_loss')==pytest.approx(s.get('valid_loss'), rel=1e-4)
@@ -308,7 +308,7 @@ def test_accumulation(loss_func, more):
     a,x = run()
     with pytest.warns(UserWarning, match='up to the gradients: Callback has'): b,y = run(cb := Quick(2))
     tol = 5e-2 if 'lambda' in str(more) else 1e-5   # of 16-bit numbers, and others
-    assert cb.n==3*7 and cb.part=='gradients' and cb.n_compiled==2 and close(state(a), state(b), tol)
+    assert cb.n==3*7 and cb.compiled_part=='gradients' and cb.n_compiled==2 and close(state(a), state(b), tol)
     for (l,g),(m,h) in zip(x, y, strict=True): assert l==pytest.approx(m, rel=tol) and torch.allclose(g, h, atol=tol*max(1, h.abs().max()))
     assert [r.get('valid_loss') for r in a.recorder.history]==pytest.approx([r.get('valid_loss') for r in b.recorder.history], rel=10*tol)
 
@@ -456,7 +456,7 @@ def test_what_is_replaced_as_an_epoch_begins():
         learn.fit(3, cbs=[at('before_epoch', lambda cb: adam(cb.learn), lambda cb: cb.learn.epoch==1), *cbs])
         return learn
     a,b = run(),run(cb := Quick())
-    assert cb.n==21 and cb.part=='whole' and close(state(a), state(b))
+    assert cb.n==21 and cb.compiled_part=='whole' and close(state(a), state(b))
 
 def test_a_fused_batch_is_no_cancelled_one():
     heard,cb = [],Quick()
@@ -547,7 +547,7 @@ def test_beside_a_compiled_model(more):
         return learn,[learn.recorder.history['valid_loss'], *learn.validate(), *learn.validate(2), learn.get_preds()[0], learn.get_preds(2)[0]]
     (a,x),(b,y) = run(False),run(True, cb := Quick())
     tol = 2e-2 if 'lambda' in str(more) else 1e-5
-    assert cb.n==12 and cb.part=='whole' and cb.n_compiled==1 and close(state(a), state(b), tol)
+    assert cb.n==12 and cb.compiled_part=='whole' and cb.n_compiled==1 and close(state(a), state(b), tol)
     assert all(torch.allclose(torch.as_tensor(p), torch.as_tensor(q), atol=tol) for p,q in zip(x, y, strict=True))
 
 class Words(nn.Module):
@@ -912,7 +912,7 @@ def test_untested_code_is_listed(monkeypatch):
         (cb := Quick(options=options)).learn = learn
         cb._choose_part(learn._do_one_batch)
         cb.cleanup()
-        return cb.part
+        return cb.compiled_part
     with pytest.warns(UserWarning, match=r"is not fused: compiled steps have not been tested on 'cuda'. To try them, write FusedStep\(options="): assert run(None) is None
     assert run({'triton.cudagraphs':True})=='whole'
 

@@ -28,7 +28,7 @@ class StandIn(FusedStep):
         self.run_step = self._run
     def _run(self, inputs, xb, yb, shape):
         pred,loss,grads = make_train_step(inputs.model, inputs.loss_func)(xb, yb, inputs.params, None, None)
-        if self.part!='whole': return pred,loss,grads
+        if self.compiled_part!='whole': return pred,loss,grads
         with torch.no_grad():
             for p,g in zip(inputs.params, grads): p -= .1*g
         return pred,loss,[]
@@ -59,7 +59,7 @@ def with_event(monkeypatch, step, before, name, **kw):
 def test_without_handlers_a_batch_is_whole():
     learn,cb = learner(),StandIn()
     learn.fit(1, cbs=cb)
-    assert (cb.part, cb.counts['fused'])==('whole', 3)
+    assert (cb.compiled_part, cb.counts['fused'])==('whole', 3)
 
 @pytest.mark.parametrize('step, before, kw, said', [
     ('_do_grad_opt',  "if not (self.current_run.in_part", dict(after='after_backward'), 'is fused up to the gradients'),
@@ -75,7 +75,7 @@ def test_an_event_that_is_added_to_a_batch_is_handled(monkeypatch, step, before,
         learn.fit(1, cbs=[cb, Callback(at_new_event=lambda self: heard.append(self.learn.iter))])
     other = learner()
     other.fit(1, cbs=Callback(at_new_event=lambda self: plain.append(self.learn.iter)))
-    assert heard==plain==[0, 1, 2, 3] and cb.part==('gradients' if 'gradients' in said else None)
+    assert heard==plain==[0, 1, 2, 3] and cb.compiled_part==('gradients' if 'gradients' in said else None)
     assert all(torch.allclose(a, b) for a,b in zip(learn.model.parameters(), other.model.parameters()))
 
 def test_an_event_around_a_batch_is_handled(monkeypatch):
@@ -83,7 +83,7 @@ def test_an_event_around_a_batch_is_handled(monkeypatch):
     with_event(monkeypatch, '_do_fetched', 'self._split', 'before_transfer', after='after_fetch', depth=3)
     heard,cb = [],StandIn()
     learner().fit(1, cbs=[cb, Callback(before_transfer=lambda self: heard.append(self.learn.iter))])
-    assert heard==[0, 1, 2, 3] and (cb.part, cb.counts['fused'])==('whole', 3)
+    assert heard==[0, 1, 2, 3] and (cb.compiled_part, cb.counts['fused'])==('whole', 3)
 
 @pytest.mark.parametrize('step', batch_steps)
 def test_a_step_of_ones_own_is_done(step):
