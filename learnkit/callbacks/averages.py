@@ -18,7 +18,7 @@ from ..optim.inventory import named_params, named_statistics
 from ..loop.check import check_args
 
 # %% ../../nbs/callbacks/30a_weight_average.ipynb #8b12623e
-def averageable(
+def find_averageable(
     learn:Any,         # the Learner
     buffers:bool=True, # include running statistics, such as those of batch norms
     known:Iterable=()  # names of parameters that are averaged already; they stay even if they are frozen now
@@ -48,7 +48,7 @@ class WeightAverages:
         self.groups  = []   # for each device and dtype `(weights, averages)`: lists of tensors to update in one call
 
     def bind(self,
-        weights:Mapping, # name -> tensor, as `averageable` returns
+        weights:Mapping, # name -> tensor, as `find_averageable` returns
         slots:Mapping={} # name -> the module's attribute with the tensor, which may be reassigned: `statistic_slots`
     ) -> None:
         "Average the tensors in `weights` from now on; the average of a new tensor starts as a copy of it"
@@ -178,7 +178,7 @@ class EMACallback(Callback):
         self._bind()   # in each epoch, since layers may have been unfrozen
 
     def _bind(self):
-        self.avgs.bind(averageable(self.learn, self.buffers, self.avgs.values), statistic_slots(self.learn))
+        self.avgs.bind(find_averageable(self.learn, self.buffers, self.avgs.values), statistic_slots(self.learn))
         # lazy layers get their weights in the first batch
         self.has_lazy_params = any(map(is_lazy, named_params(self.learn).values()))
 

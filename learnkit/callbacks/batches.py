@@ -160,7 +160,7 @@ def _index_text(i):
     return str(int(i)) if is_number else str(i)
 
 # %% ../../nbs/callbacks/05a_item_indices.ipynb #7d000022
-def indices_here(
+def get_current_indices(
     learn:Learner # the Learner, in a batch
 ) -> list|None:
     "Return the dataset indices of the current (micro-)batch that no callback has `excluded`, or None if unknown"

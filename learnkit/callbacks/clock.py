@@ -42,12 +42,12 @@ class StopwatchCallback(Callback):
     "Base class with a `stopwatch` that measures the seconds of training, without validation"
     stopwatch:Stopwatch   # the subclass creates it
     modes = 'fit','validate','predict','sanity'   # it pauses during a validation within the fit
-    run_valid,ran = False,False   # `ran`: was the stopwatch running before the validation?
+    run_valid,was_running = False,False   # `was_running`: was the stopwatch running before the validation?
 
     def before_train(self): self.stopwatch.start()
-    def before_validate(self): self.ran = self.stopwatch.stop()
+    def before_validate(self): self.was_running = self.stopwatch.stop()
     def after_validate(self):
-        if self.ran: self.stopwatch.start()
+        if self.was_running: self.stopwatch.start()
     def after_train(self): self.stopwatch.stop()
     after_cancel_epoch = after_train
 

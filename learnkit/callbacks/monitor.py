@@ -35,7 +35,7 @@ def lower_better(
 # %% ../../nbs/callbacks/60a_direction.ipynb #d0ccfc30
 _direction_attributes = dict(lower_better=True, lower_is_better=True, higher_better=False, higher_is_better=False)
 
-def says_lower(
+def metric_prefers_lower(
     metric:Any # a `Metric`, or the function or object that it wraps
 ) -> bool|None:
     "Return whether a lower value is better according to the metric's attributes, or None if they do not specify it"
@@ -246,7 +246,7 @@ class Monitor(Stateful):
         plain = re.sub('^(train|valid)_', '', self.name)
         metrics = [m for m in learn.metrics if m.name in (self.name, plain)]
         for o in (self.source, *metrics):
-            is_lower = says_lower(o)
+            is_lower = metric_prefers_lower(o)
             if is_lower is not None: return is_lower
         is_lower = lower_better(self.name)
         if is_lower is not None: return is_lower

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from ..callbacks.monitor import lower_better, says_lower
+from ..callbacks.monitor import lower_better, metric_prefers_lower
 from .foreign import (ForeignCallback, Measured, View, load_here, measure_epoch, named_values,
     of_view, output_of, save_here, view_of)
 from ..loop.loop import loader_len
@@ -197,7 +197,7 @@ class KerasCallback(ForeignCallback):
         "Return whether lower is better, from the metric's own attribute or its name; None if unknown"
         for m in self.learn.metrics:
             if m.name!=name: continue
-            own_direction = says_lower(m)
+            own_direction = metric_prefers_lower(m)
             return lower_better(name) if own_direction is None else own_direction
         return lower_better(name)
 

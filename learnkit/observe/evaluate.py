@@ -67,7 +67,7 @@ from operator import attrgetter, methodcaller
 from time import perf_counter
 
 from ..callbacks.intervals import EveryCallback
-from ..callbacks.monitor import Monitor, says_lower
+from ..callbacks.monitor import Monitor, metric_prefers_lower
 from ..data.loaders import as_loader
 from ..loop.check import check_args
 from ..loop.events import nearest
@@ -87,7 +87,7 @@ class EvaluatorColumn:
     @property
     def lower_better(self) -> bool|None:
         "Whether a lower value is better; None if the metric does not specify it"
-        return says_lower(self.evaluator.column_metrics().get(self.__name__))
+        return metric_prefers_lower(self.evaluator.column_metrics().get(self.__name__))
 
     def __call__(self,
         learn:Learner # the Learner, in a fit

@@ -125,7 +125,7 @@ class RuntimeEstimator(StopwatchCallback, Observer):
         if self.validation_start is None: return
         seconds,self.validation_start = perf_counter()-self.validation_start,None
         if self.learn.mode=='fit': self.epoch_validations.append(seconds)
-        elif self.ran: self.other_seconds += seconds
+        elif self.was_running: self.other_seconds += seconds
 
     @property
     def remaining(self) -> float|None:

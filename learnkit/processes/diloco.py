@@ -12,7 +12,7 @@ from warnings import warn
 import torch
 from torch import Tensor, nn
 
-from ..callbacks.averages import WeightAverages, averageable
+from ..callbacks.averages import WeightAverages, find_averageable
 from ..data.modules import get_model
 from ..data.process import num_distrib, rank_distrib
 from ..loop.callback import Callback
@@ -87,7 +87,7 @@ class DiLoCo(Callback):
 
     def _tensors(self):
         "Return the tensors to average, by name: trained parameters, and running statistics such as those of batch norm"
-        return averageable(self.learn)
+        return find_averageable(self.learn)
 
     def after_cancel_step(self): self.cancelled = True
     def after_step(self):

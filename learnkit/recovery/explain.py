@@ -18,7 +18,7 @@ import torch
 from fastcore.basics import patch
 
 from ..callbacks.accumulate import opt_params
-from ..callbacks.batches import indices_here
+from ..callbacks.batches import get_current_indices
 from ..data.batch import find_bs, select_split_samples
 from ..data.modules import get_model
 from ..data.nested import detuplify, leaves, to_concat
@@ -132,7 +132,7 @@ class ItemLosses(Callback):
 
     def _indices(self):
         "Return the dataset indices of the batch; None if some are unknown"
-        indices = indices_here(self.learn)
+        indices = get_current_indices(self.learn)
         if indices is None or self.micro is None: return None
         if len(indices[self.micro])!=n_items(self.learn): return None
         return indices

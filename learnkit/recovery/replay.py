@@ -295,7 +295,7 @@ import os
 from collections.abc import Collection
 from copy import deepcopy
 
-from ..callbacks.batches import indices_here
+from ..callbacks.batches import get_current_indices
 from ..data.batch import find_bs, select_samples
 from ..data.files import StorePath, as_path, to_serializable
 from ..learner.fit import resumes
@@ -331,7 +331,7 @@ class SkipData(Callback):
     def _exclude_samples(self):
         learn = self.learn
         self.excluded = frozenset()
-        indices = indices_here(learn)
+        indices = get_current_indices(learn)
         if indices is None: raise ValueError(
             'The dataset indices of these batches are unknown, so single samples cannot be excluded. Add '
             '`ItemIndices()`, or exclude whole batches by `steps`.')

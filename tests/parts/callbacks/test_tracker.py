@@ -7,7 +7,7 @@ from torch.optim import SGD, Adam
 from learnkit.loop.callback import Callback
 from learnkit.loop.events import CancelEpoch, CancelFit, CancelTrain, CancelValid, event
 from learnkit.callbacks.cycles import ValidateEvery
-from learnkit.callbacks.monitor import lower_better, mk_comp, says_lower
+from learnkit.callbacks.monitor import lower_better, mk_comp, metric_prefers_lower
 from learnkit.callbacks.monitor import Monitor
 from learnkit.loop.run import null_logger
 from learnkit.callbacks.trackers import EarlyStoppingCallback, TerminateOnNaNCallback, ThresholdStopper

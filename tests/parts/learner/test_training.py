@@ -22,7 +22,7 @@ from learnkit.learner.learner import *
 from learnkit.learner.predict import *
 from learnkit.processes.shard import *
 from learnkit.callbacks.averages import EMACallback
-from learnkit.callbacks.averages import averageable
+from learnkit.callbacks.averages import find_averageable
 from torch.utils.data import DataLoader, TensorDataset
 from learnkit.recovery.checkpoint import CheckpointCallback
 from toys import slow
