@@ -217,12 +217,12 @@ def test_the_shortest_data_ends_the_epoch(processes, known): processes(2, _uneve
 
 def _points(cbs):
     "At which points of a batch the processes ask each other, with these callbacks"
-    from learnkit.processes.agreement import _callbacks_that_may_differ, _could_decide, _find_events_before
+    from learnkit.processes.agreement import _find_cbs_that_may_differ, _could_decide, _find_events_before
     learn = learner()
     learn.add_cbs(cbs)
     learn.mode,learn.training = 'fit',True
     learn._rebind()
-    return [p for p,events in _find_events_before().items() if _could_decide(_callbacks_that_may_differ(learn), events)]
+    return [p for p,events in _find_events_before().items() if _could_decide(_find_cbs_that_may_differ(learn), events)]
 
 class Clips(GradientClip):
     def before_step(self): super().before_step()
