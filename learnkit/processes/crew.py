@@ -30,7 +30,7 @@ from .agreement import ProcessFailed
 
 # %% ../../nbs/processes/40_crew.ipynb #bcc469cd
 @cache
-def birth_time(
+def get_birth_time(
     pid:int # the process id; part of the cache key, so that a forked process gets its own time
 ) -> float:
     "Return the time of the first call in this process, in seconds since the Unix epoch"
@@ -44,7 +44,7 @@ class ReplicaGroup:
         timeout:float,    # seconds to wait for a message
         patience:float,   # seconds to wait for the other processes to reach the end of a batch
         state:Callable,   # called without arguments; returns the state to send to a process that lags behind
-        when:float|None=None # birth time of this process, of which the oldest has rank 0; None: that of `birth_time`
+        born:float|None=None # birth time of this process; the oldest one has rank 0; None: `get_birth_time`
     ):
         self.address,self.timeout,self.patience = address or os.environ.get('TORCHFT_LIGHTHOUSE'),timeout,patience
         if not self.address: raise ValueError(
@@ -56,7 +56,7 @@ class ReplicaGroup:
             from torchft.process_group import ProcessGroupGloo
         log = logging.getLogger('torchft.manager')
         if log.level==logging.NOTSET: log.setLevel(logging.CRITICAL)   # `FaultTolerant` reports lost processes itself
-        self.born,self.received,self.members = birth_time(os.getpid()) if when is None else when,None,[]
+        self.born,self.received,self.members = get_birth_time(os.getpid()) if born is None else born,None,[]
         self.store = dist.TCPStore(host, 0, is_master=True, wait_for_workers=False)
         wait = timedelta(seconds=timeout)
         self.group = ProcessGroupGloo(timeout=wait)
@@ -84,15 +84,15 @@ class ReplicaGroup:
         "The rank of this process among those that are present, or 0 if it takes no part yet"
         return self.manager.participating_rank() or 0
     @property
-    def part(self) -> tuple[int,int]:
+    def shard_position(self) -> tuple[int,int]:
         "The index of this process's shard of a batch, and the number of shards"
         return self.members.index(self.rank),len(self.members)
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         "Whether connecting to the other processes has failed, or one of them was lost afterwards"
         return self.manager.errored() is not None
 
-    def gather(self) -> Any: # the state sent by another process if this one lags behind, else None
+    def find_members(self) -> Any: # the state sent by another process if this one lags behind, else None
         "Find out which processes are present; raise ProcessFailed if the lighthouse does not reply in time"
         end = time.monotonic()+self.patience
         while not self._ask(end): pass
@@ -104,7 +104,7 @@ class ReplicaGroup:
         self.received,manager = None,self.manager
         try: manager.start_quorum()
         except (RuntimeError, TimeoutError) as e:
-            if not _listens(self.address): raise self._make_lighthouse_error(e) from e
+            if not _accepts_connections(self.address): raise self._make_lighthouse_error(e) from e
             if time.monotonic()>end: raise ProcessFailed(
                 f'for {self.patience:g} seconds, the lighthouse has not reported which processes are present ({e}): '
                 'one of them hangs, or validates for longer. For long validations pass a larger `patience`.') from e
@@ -119,14 +119,14 @@ class ReplicaGroup:
         for name in failed: attributes[name] = None
         if not failed: time.sleep(1)   # the error was raised at once: a retry without a pause would fail again
 
-    def count(self,
-        works:bool # does this process compute a shard of this batch? False if it has just joined
+    def update_members(self,
+        has_shard:bool # does this process compute a shard of this batch? False if it has just joined
     ) -> bool:
         "Store the ranks of the processes that compute a shard of this batch; return whether no process was lost"
         flags = torch.zeros(len(self.members))
-        flags[self.rank] = works
+        flags[self.rank] = has_shard
         self._send(flags)
-        if self.failed:
+        if self.has_failed:
             self.manager.should_commit()   # reports the loss to the lighthouse
             return False
         self.members = flags.nonzero().flatten().tolist()
@@ -142,7 +142,7 @@ class ReplicaGroup:
     def _send(self, message):
         sent = message.cpu()   # Gloo sends from the CPU
         self.manager.allreduce(sent, reduce_op=dist.ReduceOp.SUM).wait()
-        if self.failed: self.group.abort()   # otherwise processes that wait for this one would hang
+        if self.has_failed: self.group.abort()   # otherwise processes that wait for this one would hang
         if sent is not message: message.copy_(sent)
 
     def leave(self) -> None:
@@ -156,7 +156,7 @@ def _has_failed(o):
     return o.exception() is not None
 
 # %% ../../nbs/processes/40_crew.ipynb #bcc469c0
-def _listens(address):
+def _accepts_connections(address):
     url = urlsplit(address)
     try: socket.create_connection((url.hostname, url.port or 80), 5).close()
     except OSError: return False
@@ -181,8 +181,8 @@ def _explain_conflict(cb):
     return conflicts(cb).get('parts')
 
 def check_divisible(
-    learn:Any, # the Learner, at the beginning of a fit
-    me:Any     # the `FaultTolerant`, which is not checked itself
+    learn:Any,         # the Learner, at the beginning of a fit
+    fault_tolerant:Any # the `FaultTolerant`, which is not checked itself
 ) -> None:
     "Raise ValueError if the batches of this fit cannot be split among processes that join and leave"
     if num_distrib()>1: raise ValueError(
@@ -193,7 +193,7 @@ def check_divisible(
         f'the length of this fit is a time, {duration}, but the clocks of several processes differ: give it in batches '
         'or epochs')
     for cb in learn.cbs:
-        if cb is me: continue
+        if cb is fault_tolerant: continue
         why = _explain_conflict(cb)
         if why: raise ValueError(f'FaultTolerant and {type(cb).__name__} cannot be combined: {why}')
     _check_model(learn.model)

@@ -43,7 +43,7 @@ from ..recovery.identity import differences, describe_session
 from ..recovery.resume import Paused, Resumable
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f2b
-class Compared(NamedTuple):
+class ComparedValues(NamedTuple):
     "Values to compare by their sum over all processes: if they are equal, the sum is n times each process's own"
     n:int          # 1 in each process, so that the sum is the number of processes
     epoch:int      # the index of the epoch
@@ -68,17 +68,17 @@ class FaultTolerant(Resumable):
         parts='both split the batch: remove one of them',
         passes='a second evaluation would use only a part of the batch: remove it')
     replicas:Any = None   # the `ReplicaGroup` of this fit; None: outside a fit, or after leaving it
-    seed,n_fit = 0,0      # the seed from which each shard of a batch derives its own; the number of this fit
+    seed,fit_number = 0,0 # the seed from which each shard of a batch derives its own; the number of this fit
     alone = False         # is this the first batch of a run, in which no other process takes part yet?
     is_writer:bool|None = None # does this process write files and output? None: not decided yet
     own_logger:Any = None # the Learner's logger, used while this process writes
-    counters:Any = None   # callback -> its handler of `after_backward`, called once the whole batch is summed
+    held_handlers:Any = None # callback -> its handler of `after_backward`, called once the whole batch is summed
     batch_position:Any = None # between two batches: (epoch, finished batches of the epoch); None: within a batch
     message:Any = None    # the last sum, to be sent to a process that did not receive it
     is_regrouping = False # is it looking for the other processes within a batch, or after an epoch?
     has_regrouped = False # has it already looked for the other processes after this batch?
     sums:Any = None       # the `PartSums` of this phase; None before its first batch
-    first:int|None = None # the index of the first sample of this process's shard; None: the shard has not begun
+    first_sample:int|None = None # the index of the first sample of this process's shard; None: it has not begun
     loss_share:Any = 1.   # the weight of this shard's loss in the loss of the batch
     cancel:Any = None     # the Cancel that ended this shard of the batch; None: none did
     lock_error = ''       # the reason why the files are still locked; empty: they are not
@@ -111,12 +111,13 @@ class FaultTolerant(Resumable):
         if name=='before_micro_batch': return partial(self._shift_samples, f)
         counts = name=='after_backward' and accumulates(cb)
         if not counts or not is_called(self, name): return f
-        self.counters[cb] = f   # called in `_finish`, so that it counts whole batches
+        self.held_handlers[cb] = f   # called in `_finish`, so that it counts whole batches
         return None
 
     def _shift_samples(self, f, items=None):
         "Call `f` with the positions of a micro-batch's samples in the whole batch, not in this shard of it"
-        if items is not None and self.first: items = slice(self.first+items.start, self.first+items.stop)
+        first = self.first_sample
+        if items is not None and first: items = slice(first+items.start, first+items.stop)
         f(**accepted_kwargs(f, dict(items=items)))
 
     # the beginning of a fit
@@ -125,13 +126,13 @@ class FaultTolerant(Resumable):
         "Find the other processes; continue their run, or begin one; raise ValueError if the fit cannot be split"
         check_divisible(self.learn, self)
         n,steps = _fits.get(self.learn, (0,0))
-        self.n_fit,self.seed = n+1,derived_seed()
+        self.fit_number,self.seed = n+1,derived_seed()
         self._forget_run()
         self._enter(steps)
         has_paused = False
         while True:
-            received = self.replicas.gather()
-            if self.replicas.failed: continue
+            received = self.replicas.find_members()
+            if self.replicas.has_failed: continue
             if received is not None:
                 if self._use_state(received, steps): return
             elif self.replicas.rank==0:
@@ -142,13 +143,13 @@ class FaultTolerant(Resumable):
 
     def _forget_run(self):
         "Clear the state of an earlier fit"
-        self.counters,self.n_compared = {},0
-        self.is_writer = self.batch_position = self.message = self.sums = self.first = None
+        self.held_handlers,self.n_compared = {},0
+        self.is_writer = self.batch_position = self.message = self.sums = self.first_sample = None
         self.alone = self.has_regrouped = self.is_regrouping = False
 
     def _use_state(self, received, steps):
         "Use the state that another process sent; return whether the fit can begin; False: look for processes again"
-        if received['fit']!=self.n_fit:
+        if received['fit']!=self.fit_number:
             self._skip(received['fit'])
             return True
         if received['born']>=self.replicas.born:
@@ -164,11 +165,11 @@ class FaultTolerant(Resumable):
 
     def _skip_batch(self, received):
         "Let the other processes finish their batch without this one"
-        within_batch = received['is_regrouping'] and self.replicas.count(False)
+        within_batch = received['is_regrouping'] and self.replicas.update_members(False)
         if within_batch: self.replicas.add_up(torch.zeros_like(received['message']))
 
-    def _enter(self, steps, when=None):
-        self.replicas = ReplicaGroup(self.lighthouse, self.host, self.timeout, self.patience, self._state, when)
+    def _enter(self, steps, born=None):
+        self.replicas = ReplicaGroup(self.lighthouse, self.host, self.timeout, self.patience, self._make_state, born)
         self.replicas.step = steps
     def _leave(self):
         replicas,self.replicas = self.replicas,None
@@ -191,8 +192,9 @@ class FaultTolerant(Resumable):
     def _skip(self, n):
         "Leave this fit, as the other processes are in a later fit; raise ProcessFailed if they are in an earlier one"
         self._leave()
-        if n<self.n_fit: raise ProcessFailed(
-            f'This process is in fit {self.n_fit} of its script, but the others are in fit {n}. Restart all of them.')
+        if n<self.fit_number: raise ProcessFailed(
+            f'This process is in fit {self.fit_number} of its script, but the others are in fit {n}. Restart all '
+            'processes.')
         self.is_writer = False
         set_rank(1)
 
@@ -223,14 +225,14 @@ class FaultTolerant(Resumable):
         if others: self.resume_data(where, run)   # the callback that resumes restores the rest
         else: self.resume_from(where, run, {}, False)
 
-    def _state(self):
+    def _make_state(self):
         "Return the state that a process needs to catch up: between batches the run, otherwise the last sum"
         if torch.accelerator.is_available(): torch.accelerator.synchronize()   # called from another thread
         run = None
         if self.batch_position is not None:
             epoch,done = self.batch_position
             run = self.contents(epoch, done, self.data_place(done), {}, copy=True)
-        return dict(fit=self.n_fit, born=self.replicas.born, step=self.replicas.step, run=run,
+        return dict(fit=self.fit_number, born=self.replicas.born, step=self.replicas.step, run=run,
                     is_regrouping=self.is_regrouping, message=self.message)
 
     # who writes
@@ -263,7 +265,7 @@ class FaultTolerant(Resumable):
 
     def _find_writer(self):
         if self.replicas is None: return
-        if self._regroup() is not None: raise self._behind()
+        if self._regroup() is not None: raise self._make_lag_error()
         self._count_step()
         self.has_regrouped = False
 
@@ -284,13 +286,13 @@ class FaultTolerant(Resumable):
         if self.sums is None: self._begin_phase()
         sums:Any = self.sums
         self.weight,self.own = self.weigh(learn),self._collect_compared_numbers(whole)
-        try: self.message = self._total(do, whole)
+        try: self.message = self._sum_shards(do, whole)
         finally:
             (learn.xb,learn.yb),learn.loss = whole,last
             self._seed(-1)   # from here on all processes draw the same random numbers
-        learn.loss,numbers = sums.take(self.message, mean=not self.weigh.sums)
-        self._check_equal(Compared(*numbers[:len(Compared._fields)]))
-        self._cancel_as_any(numbers[len(Compared._fields):])
+        learn.loss,numbers = sums.unpack(self.message, mean=not self.weigh.sums)
+        self._check_equal(ComparedValues(*numbers[:len(ComparedValues._fields)]))
+        self._cancel_as_any(numbers[len(ComparedValues._fields):])
         self._finish()
         learn._do_step()
 
@@ -300,37 +302,37 @@ class FaultTolerant(Resumable):
 
     def _seed(self, part): set_seed(hash_seed(self.seed, self.learn.epoch, self.learn.iter, part))
 
-    def _total(self, do, whole):
+    def _sum_shards(self, do, whole):
         "Return the sum of the messages of all shards; if a process is lost, compute again with the remaining ones"
         while True:
-            message = self._do_part(do, *whole)
+            message = self._do_shard(do, *whole)
             if self.alone or self.replicas.add_up(message): return message
             total = self._regroup()
             if total is not None: return total
 
-    def _do_part(self, do, xb, yb):
+    def _do_shard(self, do, xb, yb):
         "Compute this process's shard of the batch, and restore the model; return the values to sum"
         learn = self.learn
-        rank,n = (0,1) if self.alone else self.replicas.part
+        rank,n = (0,1) if self.alone else self.replicas.shard_position
         learn.xb,learn.yb = xb,yb
         bs = n_items(learn)
         items,n_own = slice_part(bs, rank, n)
         learn.xb,learn.yb = select_split_samples(xb, yb, items, bs, strict=False)
-        self.first,self.cancel = None,None
+        self.first_sample,self.cancel = None,None
         learn('before_micro_batch', items=items)
-        self.first = items.start
+        self.first_sample = items.start
         self.sums.begin()
         self._seed(rank)
         learn.current_run.in_part = True
-        try: return self._message(do, n_own)
+        try: return self._pack_message(do, n_own)
         finally:
-            learn.current_run.in_part,self.first = False,None
+            learn.current_run.in_part,self.first_sample = False,None
             self.sums.restore()
 
-    def _message(self, do, n):
+    def _pack_message(self, do, n):
         "Compute the shard, of which `n` samples count; return the values to sum"
         learn:Any = self.learn
-        weight = self._get_weight_of_part() if n else 0
+        weight = self._get_weight_of_shard() if n else 0
         self.loss_share = 1. if self.weigh.sums else weight/_replace_zero_by_one(self.weight)
         learn.loss = None
         try: do()
@@ -339,9 +341,9 @@ class FaultTolerant(Resumable):
             self.cancel,learn.loss = e,None
         if learn.loss is None: weight = 0
         cancels = [scope==scope_of(self.cancel) for scope in _scopes]
-        return self.sums.message(learn.loss, weight, n, [*self.own, *cancels])
+        return self.sums.pack(learn.loss, weight, n, [*self.own, *cancels])
 
-    def _get_weight_of_part(self): return 1 if self.weigh.sums else self.weigh(self.learn)
+    def _get_weight_of_shard(self): return 1 if self.weigh.sums else self.weigh(self.learn)
 
     def after_loss(self):
         if self.learn.loss_grad is not None: self.learn.loss_grad = self.learn.loss_grad*self.loss_share
@@ -353,8 +355,8 @@ class FaultTolerant(Resumable):
         "Fire `after_joint_loss`, write the gradients into the model, and call the handlers held back by `wrap_handler`"
         self.learn.loss_grad = self.learn.loss   # this process's shard may have set none
         self.learn('after_joint_loss')
-        self.sums.put()
-        for cb,count in self.counters.items():
+        self.sums.write_to_model()
+        for cb,count in self.held_handlers.items():
             if cb in self.learn.cbs and is_called(cb, 'after_backward'): count()
 
     def _regroup(self):
@@ -362,27 +364,27 @@ class FaultTolerant(Resumable):
         before,step = len(self.replicas.members),self.replicas.step
         self.is_regrouping = True
         while True:
-            received = self.replicas.gather()
+            received = self.replicas.find_members()
             if received is not None: return self._take_sum(received, received['step']-step)
-            if self.replicas.count(True): break
+            if self.replicas.update_members(True): break
         self.is_regrouping = False
         self._find_rank()
-        self._say_change(before)
+        self._report_change(before)
 
     def _take_sum(self, received, n_steps):
         "Return the sum sent by another process, which is `n_steps` ahead; raise ProcessFailed if that is more than one"
-        if n_steps>1: raise self._behind()
+        if n_steps>1: raise self._make_lag_error()
         self.is_regrouping = False
         self.has_regrouped = True   # the other process looked for this one at the end of the batch
         self._count_step()
         self._find_rank()
         return received['message']
 
-    def _behind(self): return ProcessFailed(
+    def _make_lag_error(self): return ProcessFailed(
         f'The other processes have continued without this one{self.learn._position}: it was too slow, or stopped for a '
         'while. Restart it, so that it joins them again.')
 
-    def _say_change(self, before):
+    def _report_change(self, before):
         "Print how many processes there are now, if their number has changed"
         n = len(self.replicas.members)
         prints = self.is_writer or self.replicas.rank==0
@@ -398,11 +400,11 @@ class FaultTolerant(Resumable):
         if has_regrouped: return self._find_rank()
         before = self._count_present()
         self.alone,self.batch_position = False,(learn.epoch,learn.iter+1)
-        received,self.batch_position = self.replicas.gather(),None
-        if received is not None: raise self._behind()
+        received,self.batch_position = self.replicas.find_members(),None
+        if received is not None: raise self._make_lag_error()
         self._count_step()
         self._find_rank()
-        self._say_change(before)
+        self._report_change(before)
 
     def _count_present(self): return 1 if self.alone else len(self.replicas.members)
 
@@ -410,7 +412,7 @@ class FaultTolerant(Resumable):
         if self.learn.stop_reason: self._leave()
     def cleanup(self):
         steps = self.replicas.step if self.replicas is not None else 0
-        _fits[self.learn] = self.n_fit,steps
+        _fits[self.learn] = self.fit_number,steps
         self._leave()
         self.message = self.sums = self.own_logger = None
 
@@ -419,7 +421,7 @@ class FaultTolerant(Resumable):
     def _collect_compared_numbers(self, whole):
         "Return the values to compare; weights and data when an epoch begins, or the number of processes has changed"
         learn,n = self.learn,self._count_present()
-        here = Compared(1, learn.epoch%2**12, learn.iter%2**12)
+        here = ComparedValues(1, learn.epoch%2**12, learn.iter%2**12)
         if learn.iter and n==self.n_compared: return here   # nothing new to compare
         self.n_compared = n
         batch = {str(i):t for i,t in enumerate(leaves(whole)) if isinstance(t, Tensor)}
@@ -460,7 +462,7 @@ class JoinProcesses(Callback):
     acts,late,modes = 'sometimes',False,('fit',)
     first_in = 'before_fit','after_epoch'   # before a checkpoint is read, and before the row is written
     def __init__(self,
-        joined:FaultTolerant # the `FaultTolerant` that trains with these processes
-    ): self.joined = joined
-    def before_fit(self): self.joined._join()
-    def after_epoch(self): self.joined._find_writer()
+        fault_tolerant:FaultTolerant # the `FaultTolerant` that trains with these processes
+    ): self.fault_tolerant = fault_tolerant
+    def before_fit(self): self.fault_tolerant._join()
+    def after_epoch(self): self.fault_tolerant._find_writer()

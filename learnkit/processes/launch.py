@@ -17,7 +17,7 @@ class MessageInterval:
     ):
         self.clock = clock
         self.n,self.length = 0,0          # batches since the last message; after how many to send the next
-        self.since = clock()              # when the last message was sent (a time of `clock`)
+        self.start_time = clock()         # when the last message was sent (a time of `clock`)
         self.cost:float|None = None       # seconds that the fastest exchange took; None: there was none yet
 
     def count_batch(self) -> bool:
@@ -31,7 +31,7 @@ class MessageInterval:
 
     def propose(self) -> int:
         "Return after how many batches this process proposes to exchange messages again"
-        elapsed = max(self.clock()-self.since, 1e-9)
+        elapsed = max(self.clock()-self.start_time, 1e-9)
         seconds = max(.1, 100*(self.cost or 0.))   # exchanges take at most a hundredth of the time
         growth = min(2, seconds/elapsed)           # at most 2: the first batches do not predict the time of later ones
         return max(1, round(self.n*growth))
@@ -41,7 +41,7 @@ class MessageInterval:
         cost:float  # seconds that the exchange took
     ) -> None:
         "Count from 0 again; keep the lowest cost so far, because higher ones include the wait for a slow process"
-        self.n,self.length,self.since = 0,length,self.clock()
+        self.n,self.length,self.start_time = 0,length,self.clock()
         self.cost = cost if self.cost is None else min(cost, self.cost)
 
 # %% ../../nbs/processes/05b_launch.ipynb #7855743c
@@ -83,52 +83,52 @@ def _parse_first_host(nodes):
     prefix_number_suffix:Any = re.match(r'([^\[,]+)(?:\[(\d+)[^\]]*\]([^,]*))?', nodes)
     return ''.join(prefix_number_suffix.groups(''))
 
-def _port(env, job):
+def _choose_port(env, job):
     "Return MASTER_PORT, or else a port that depends on the job, so that jobs on one machine differ"
     return env.get('MASTER_PORT') or str(20000 + int(job or 0)%20000)
 
 # %% ../../nbs/processes/05b_launch.ipynb #853c57f2
-def _integers(env, *names): return [int(env[name]) for name in names]
+def _read_integers(env, *names): return [int(env[name]) for name in names]
 
-def _slurm(env):
+def _read_slurm(env):
     known = env.get('MASTER_ADDR') or env.get('SLURM_LAUNCH_NODE_IPADDR')
     addr = known or _parse_first_host(env['SLURM_STEP_NODELIST'])
-    rank,world,local_rank = _integers(env, 'SLURM_PROCID', 'SLURM_STEP_NUM_TASKS', 'SLURM_LOCALID')
+    rank,world,local_rank = _read_integers(env, 'SLURM_PROCID', 'SLURM_STEP_NUM_TASKS', 'SLURM_LOCALID')
     job = f"{env.get('SLURM_JOB_ID', 0)}{env.get('SLURM_STEP_ID', 0)}"
-    return Launch('srun', rank, world, local_rank, addr, _port(env, job))
+    return Launch('srun', rank, world, local_rank, addr, _choose_port(env, job))
 
 # %% ../../nbs/processes/05b_launch.ipynb #6c044e4f
-def _mpi(by, env, job, rank, world, local_rank, local_world):
+def _read_mpi(by, env, job, rank, world, local_rank, local_world):
     is_one_machine = local_world==world
     addr = '127.0.0.1' if is_one_machine else None
     if env.get('MASTER_ADDR') and env.get('MASTER_PORT'): addr = env['MASTER_ADDR']
-    return Launch(by, rank, world, local_rank, addr, _port(env, job))
+    return Launch(by, rank, world, local_rank, addr, _choose_port(env, job))
 
 _open_mpi_names = ('OMPI_COMM_WORLD_RANK','OMPI_COMM_WORLD_SIZE','OMPI_COMM_WORLD_LOCAL_RANK',
                    'OMPI_COMM_WORLD_LOCAL_SIZE')
 _mpich_names = ('PMI_RANK','PMI_SIZE','MPI_LOCALRANKID','MPI_LOCALNRANKS')
 
-def _open_mpi(env):
+def _read_open_mpi(env):
     job = env.get('PMIX_NAMESPACE', str(os.getppid()))
-    return _mpi('mpirun', env, crc32(job.encode()), *_integers(env, *_open_mpi_names))
+    return _read_mpi('mpirun', env, crc32(job.encode()), *_read_integers(env, *_open_mpi_names))
 
-def _mpich(env): return _mpi('mpiexec', env, os.getppid(), *_integers(env, *_mpich_names))
+def _read_mpich(env): return _read_mpi('mpiexec', env, os.getppid(), *_read_integers(env, *_mpich_names))
 
 # %% ../../nbs/processes/05b_launch.ipynb #6c044e50
-def _torchrun(env):
+def _read_torchrun(env):
     by = 'torchrun' if 'TORCHELASTIC_RUN_ID' in env else 'RANK and WORLD_SIZE'
-    rank,world = _integers(env, 'RANK', 'WORLD_SIZE')
+    rank,world = _read_integers(env, 'RANK', 'WORLD_SIZE')
     local_rank = int(env.get('LOCAL_RANK', rank))
     return Launch(by, rank, world, local_rank, env['MASTER_ADDR'], env['MASTER_PORT'])
 
 _launchers = {   # the variables that a launcher sets in each process, and the function that reads them
-    ('RANK','WORLD_SIZE','MASTER_ADDR','MASTER_PORT'): _torchrun,
-    _open_mpi_names: _open_mpi,
-    _mpich_names: _mpich,
-    ('SLURM_PROCID','SLURM_STEP_NUM_TASKS','SLURM_LOCALID','SLURM_STEP_NODELIST'): _slurm}
+    ('RANK','WORLD_SIZE','MASTER_ADDR','MASTER_PORT'): _read_torchrun,
+    _open_mpi_names: _read_open_mpi,
+    _mpich_names: _read_mpich,
+    ('SLURM_PROCID','SLURM_STEP_NUM_TASKS','SLURM_LOCALID','SLURM_STEP_NODELIST'): _read_slurm}
 
 # %% ../../nbs/processes/05b_launch.ipynb #8ba0ddd8
-def _launch(env):
+def _read_launch(env):
     "Return the launcher's description of this process, even if it started only this one, or None without a launcher"
     for names,read in _launchers.items():
         if all(map(env.get, names)): return read(env)
@@ -138,13 +138,13 @@ def find_launch(
     env:Mapping[str,str]|None=None # environment variables; None: this process's own
 ) -> Launch|None:
     "Return the launcher's description of this process, or None if there is no launcher or it started only one process"
-    launch = _launch(os.environ if env is None else env)
+    launch = _read_launch(os.environ if env is None else env)
     if launch is None or launch.world==1: return None
     return launch
 
 def is_only_process() -> bool:
     "Return whether a launcher started only this process, as `torchrun --nnodes 1:2` does until a second machine joins"
-    launch = _launch(os.environ)
+    launch = _read_launch(os.environ)
     return launch is not None and launch.world==1
 
 # %% ../../nbs/processes/05b_launch.ipynb #aa01b7c3
@@ -172,7 +172,7 @@ def _check_places(places):
 _announced = []   # the store of the process group that was announced last; empty: none was
 
 def announce_group(
-    own:bool=False # did `join_group` create the group?
+    created_here:bool=False # did `join_group` create the group?
 ) -> None:
     "Print once per group which processes train; raise RuntimeError if two share an accelerator; all must call it"
     store = shared_store()
@@ -180,16 +180,16 @@ def announce_group(
     _announced[:] = [store]
     launch:Any = find_launch()
     device = default_device()
-    mine = _Place(node(), device.type, launch.local_rank if own else device.index)
+    mine = _Place(node(), device.type, launch.local_rank if created_here else device.index)
     places:list = [None]*dist.get_world_size()
     dist.all_gather_object(places, mine)
-    if own: _check_places(places)
-    by = launch.by if own else 'in an existing process group'
+    if created_here: _check_places(places)
+    by = launch.by if created_here else 'in an existing process group'
     text = f'{len(places)} processes train together ({by}, {dist.get_backend()}): {_describe_places(places)}'
     if dist.get_rank()==0: write_out(print, text)
 
 # %% ../../nbs/processes/05b_launch.ipynb #7e3d5a91
-_patience = 30.   # seconds that a process waits before it warns
+_seconds_until_warning = 30.   # seconds that a process waits before it warns
 _advice = 'Create a Learner, or call `join_group()`, in each process that the launcher starts'
 
 def _wait_for(find_late, launch, timeout):
@@ -201,7 +201,7 @@ def _wait_for(find_late, launch, timeout):
         waited = monotonic()-start
         if waited>timeout: raise RuntimeError(
             f'{_format_ranks(late)} of {launch.world} did not join within {timeout:g} seconds. {_advice}.')
-        if waited>_patience and not has_warned:
+        if waited>_seconds_until_warning and not has_warned:
             has_warned = True
             warn(f'Process {launch.rank} has waited {waited:.0f} seconds for {_format_ranks(late)} of {launch.world}. '
                  f'{_advice}.')
@@ -218,22 +218,22 @@ def _get_name_of_attempt(store, launch, timeout):
     "Return a name that process 0 chooses for this attempt: the store may have entries of an earlier attempt"
     me = uuid4().hex
     announced = SharedList(dist.PrefixStore('learnkit/hello', store))
-    if launch.rank==0: return _name_all(store, launch, timeout, announced, me)
+    if launch.rank==0: return _reply_to_all(store, launch, timeout, announced, me)
     announced.append(me)
     reply = f'learnkit/welcome/{me}'
     def find_late(): return [] if store.check([reply]) else [0]
     _wait_for(find_late, launch, timeout)
     name = store.get(reply).decode()
-    _list_joined(store, name).append(str(launch.rank))
+    _open_list_of_joined(store, name).append(str(launch.rank))
     return name
 
-def _list_joined(store, name):
+def _open_list_of_joined(store, name):
     "Return the shared list of the processes that have joined under this name"
     return SharedList(dist.PrefixStore(f'learnkit/came/{name}', store))
 
-def _name_all(store, launch, timeout, announced, name):
+def _reply_to_all(store, launch, timeout, announced, name):
     "In process 0: reply to each process that announces itself, until all have joined under this name"
-    joined,missing = _list_joined(store, name),{*range(1, launch.world)}
+    joined,missing = _open_list_of_joined(store, name),{*range(1, launch.world)}
     def find_late():
         for process in announced.read_new(): store.set(f'learnkit/welcome/{process}', name)
         missing.difference_update(map(int, joined.read_new()))
@@ -274,7 +274,7 @@ def new_gloo_group(
     with connect_lazily(): return dist.new_group(backend='gloo', **kwargs)
 
 # %% ../../nbs/processes/05b_launch.ipynb #1d6dd00a
-def _backend(device):
+def _choose_backend(device):
     if device.type=='cpu': return 'gloo'
     return f'cpu:gloo,{device.type}:{dist.get_default_backend_for_device(device)}'
 
@@ -289,7 +289,7 @@ def check_seconds(
         f'`timeout` is the number of seconds that a process waits for the others, such as 600, not {timeout!r:.60}')
 
 # %% ../../nbs/processes/05b_launch.ipynb #c0de015d
-def _backends(group):
+def _list_backends(group):
     "Return the backends of a process group, by device type"
     return {kind.type:group._get_backend(kind) for kind in group._device_types}
 
@@ -297,19 +297,19 @@ def timeout_of(
     group:Any # the process group
 ) -> float:
     "Return after how many seconds a collective of `group` fails: the shortest timeout of its backends"
-    try: limits = [backend.options._timeout for backend in _backends(group).values()]
+    try: limits = [backend.options._timeout for backend in _list_backends(group).values()]
     except (AttributeError, RuntimeError): limits = []   # only PyTorch's own backends have these options
     return min(limits, default=shared_store().timeout).total_seconds()
 
-_longer = 30.   # seconds: a hang must be reported before the timeout of an accelerator's collective ends the process
+_extra_seconds = 30.   # seconds: a hang must be reported before an accelerator's collective ends the process
 
 def set_timeout(
     group:Any,    # the process group
     seconds:float # seconds that a process waits in a collective
 ) -> None:
     "Let the collectives of `group` fail after `seconds`, on accelerators 30 s later; warn if a backend cannot do that"
-    for kind,backend in _backends(group).items():
-        limit = seconds if kind=='cpu' else seconds+_longer
+    for kind,backend in _list_backends(group).items():
+        limit = seconds if kind=='cpu' else seconds+_extra_seconds
         try: backend._set_default_timeout(timedelta(seconds=limit))
         except (AttributeError, RuntimeError): warn(
             f'{dist.get_backend(group)} cannot change the timeout of its collectives: it remains '
@@ -331,11 +331,11 @@ def join_group(
     device = _choose_device(launch)
     store = _connect(launch, timeout)
     with connect_lazily():
-        dist.init_process_group(_backend(device), store=store, rank=launch.rank, world_size=launch.world,
+        dist.init_process_group(_choose_backend(device), store=store, rank=launch.rank, world_size=launch.world,
                                 timeout=timedelta(seconds=timeout))
     if device.type!='cpu': set_timeout(dist.group.WORLD, timeout)
     atexit.register(leave_group)
-    announce_group(own=True)
+    announce_group(created_here=True)
     at_exit(get_watch().let_others_end)   # registered after the watch's `end`, so called before it
 
 def _choose_device(launch):
@@ -427,19 +427,19 @@ _numbers = count()   # counts calls of `meet`: all processes make them in the sa
 _all_came = 'all came'
 
 def meet(
-    what:str,                             # the operation that needs all processes, for messages
+    operation:str,                        # the operation that needs all processes, for messages
     advice:str='not in process 0 alone'   # ends the message "Call it in every process, …"
 ) -> None:
     "Wait for all processes; raise RuntimeError in all if one does not arrive, or calls another operation"
     watch = get_watch()
     if watch is None or num_distrib()==1: return
     watch.thread = get_ident()
-    meeting = _Meeting(next(_numbers), watch, what, advice)
+    meeting = _Meeting(next(_numbers), watch, operation, advice)
     try: outcome = meeting.attend()
     except dist.DistNetworkError as e: raise RuntimeError(
-        f'{what} waited for the other processes, and {describe_lost_store()}') from e
+        f'{operation} waited for the other processes, and {describe_lost_store()}') from e
     except BaseException as e:
-        meeting.decide(f'process {watch.rank} has left {what}: {type(e).__name__}')
+        meeting.decide(f'process {watch.rank} has left {operation}: {type(e).__name__}')
         raise
     if outcome!=_all_came: raise RuntimeError(outcome)
 
@@ -447,9 +447,9 @@ def meet(
 class _Meeting:
     "A barrier through a store that names late processes; the first process that knows the outcome writes it"
     warned = False
-    def __init__(self, n, watch, what, advice):
+    def __init__(self, n, watch, operation, advice):
         store = shared_store()
-        self.n,self.watch,self.what,self.advice = n,watch,what,advice
+        self.n,self.watch,self.operation,self.advice = n,watch,operation,advice
         self.pauses = yield_pauses(num_distrib())
         self.limit = store.timeout.total_seconds()
         self.arrivals = dist.PrefixStore('learnkit/meeting', store)   # the last operation that each process has reached
@@ -458,7 +458,7 @@ class _Meeting:
 
     def decide(self, outcome): self.store.compare_set('outcome', '', outcome)   # later calls have no effect
 
-    def outcome(self, seconds):
+    def poll_outcome(self, seconds):
         "Return the outcome, or '' if it is unknown after `seconds`"
         end = monotonic()+seconds
         while not self.store.check(['outcome']):
@@ -468,60 +468,60 @@ class _Meeting:
 
     def attend(self):
         "Arrive, wait for the outcome, and return it"
-        self.arrivals.set(str(self.watch.rank), json.dumps([self.n, self.what]))
+        self.arrivals.set(str(self.watch.rank), json.dumps([self.n, self.operation]))
         start,nth = monotonic(),self.store.add('count', 1)
         if nth==num_distrib(): self._end_as_last()
         outcome = self._wait_for_outcome(start, nth)
         if outcome!=_all_came:
-            n_readers = len(self._purposes())
+            n_readers = len(self._read_operations())
             count_reader(self.store, self.watch.rank, n_readers, self.watch.others.silence)
         return outcome
 
     def _wait_for_outcome(self, start, nth):
         while True:
-            outcome = self.outcome(self.watch.interval)
+            outcome = self.poll_outcome(self.watch.interval)
             if outcome: return outcome
             waited = monotonic()-start
             first_is_lost = waited>self.limit+self.watch.others.silence
             if nth==1 or first_is_lost: self._check_others(waited)   # only the first to arrive monitors the others
 
     def _end_as_last(self):
-        self.decide(_describe_difference(self._purposes()) or _all_came)
+        self.decide(_describe_difference(self._read_operations()) or _all_came)
         for key in ('count','outcome'): self.previous.delete_key(key)   # all processes have left it
 
-    def _purposes(self):
-        "Return the purposes of the processes that have arrived, by rank"
-        purposes = {}
+    def _read_operations(self):
+        "Return the operations of the processes that have arrived, by rank"
+        operations = {}
         for rank,text in read_texts(self.arrivals).items():
-            n,what = json.loads(text)
-            if n==self.n: purposes[rank] = what
-        return purposes
+            n,operation = json.loads(text)
+            if n==self.n: operations[rank] = operation
+        return operations
 
     def _check_others(self, waited):
         "Warn once where late processes are; decide the outcome if one cannot arrive, or the time is over"
-        purposes = self._purposes()
-        difference = _describe_difference(purposes)
+        operations = self._read_operations()
+        difference = _describe_difference(operations)
         if difference: return self.decide(difference)
         others = self.watch.others
         others.read_reports()
-        late = {*range(num_distrib())} - {*purposes}
+        late = {*range(num_distrib())} - {*operations}
         lost = late & others.find_ended()
         if lost or waited>self.limit: self._give_up(others.describe(lost or late))
         elif waited>self.limit/60: self._warn(others.describe(late))
 
     def _give_up(self, where): self.decide(
-        f'{self.what} needs all {num_distrib()} processes, but process {self.watch.rank} waited in vain: {where}. '
+        f'{self.operation} needs all {num_distrib()} processes, but process {self.watch.rank} waited in vain: {where}. '
         f'Call it in every process, {self.advice}')
 
     def _warn(self, where):
         if self.warned: return
         self.warned = True
-        warn(f'process {self.watch.rank} waits in {self.what} for other processes: {where}', stacklevel=outside())
+        warn(f'process {self.watch.rank} waits in {self.operation} for other processes: {where}', stacklevel=outside())
 
-def _describe_difference(purposes):
+def _describe_difference(operations):
     "Return in words which processes call which function, or '' if all call the same"
     ranks_of:dict = {}
-    for rank,what in purposes.items(): ranks_of.setdefault(what, []).append(rank)
+    for rank,operation in operations.items(): ranks_of.setdefault(operation, []).append(rank)
     if len(ranks_of)<2: return ''
-    parts = [f'{what} in {_format_ranks(ranks)}' for what,ranks in ranks_of.items()]
+    parts = [f'{operation} in {_format_ranks(ranks)}' for operation,ranks in ranks_of.items()]
     return f"the processes call different functions: {'; '.join(parts)}"

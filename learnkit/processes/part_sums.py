@@ -25,7 +25,7 @@ def slice_part(
     return slice(first, end),end-first
 
 # %% ../../nbs/processes/35_part_sums.ipynb #ce19f14c
-class Part(NamedTuple):
+class Sections(NamedTuple):
     "The sections of a message in order; the sum of the messages of all processes has the same sections"
     grads:Tensor   # the gradients of all parameters, flat; zeros for a parameter without a gradient
     loss:Tensor    # weight × loss
@@ -63,11 +63,11 @@ class PartSums:
         self.undo()
         for p,grad in zip(self.params, self.earlier_grads): p.grad = grad
 
-    def message(self,
+    def pack(self,
         loss:Tensor|None,        # the loss of the shard; None: it was cancelled before
         weight:int|float|Tensor, # the weight of the targets of the shard
         n:int,                   # the number of samples that count in the shard
-        rest:list                # further numbers to sum
+        extra_numbers:list       # further numbers to sum
     ) -> Tensor:                 # a flat tensor
         "Return the message of this shard, to be summed over all shards; raise ValueError if a gradient is sparse"
         grads = [p.grad for p in self.params]
@@ -76,8 +76,8 @@ class PartSums:
         weighted_loss = weight*0 if loss is None else weight*loss.detach()
         has_no_target = weight<=0   # the mean over no target may be NaN
         has_grad = [grad is not None for grad in grads]
-        numbers = torch.tensor([n, *has_grad, *rest], dtype=self.dtype).to(self.device)
-        return torch.cat(Part(
+        numbers = torch.tensor([n, *has_grad, *extra_numbers], dtype=self.dtype).to(self.device)
+        return torch.cat(Sections(
             grads   = self._flatten(map(_replace_none_by_zeros, grads, self.params)).masked_fill_(has_no_target, 0),
             loss    = weighted_loss.masked_fill_(has_no_target, 0),
             buffers = self._flatten([*self.buffers.values(floating=True), *self._measure_growth_of_counters()])*n,
@@ -92,14 +92,14 @@ class PartSums:
         for t in tensors: pieces.append(t.detach().reshape(-1).to(self.device, self.dtype))
         return torch.cat(pieces)
 
-    def take(self,
+    def unpack(self,
         total:Tensor,  # the sum of the messages of all shards
         mean:bool=True # is the loss a mean over targets? False: a sum
     ) -> tuple[Tensor,list]:
-        "Unpack the sum: return the loss of the whole batch and the further numbers; store the rest for `put`"
+        "Unpack the sum: return the batch's loss and the further numbers; store the rest for `write_to_model`"
         n_grads,n_buffers = _size(self.params),_size(self.averages)+_size(self.counters)
         n_numbers = len(total)-n_grads-1-n_buffers
-        part = Part(*total.split([n_grads, 1, n_buffers, n_numbers]))
+        part = Sections(*total.split([n_grads, 1, n_buffers, n_numbers]))
         weight,n,*others = part.numbers.tolist()
         self.grads,self.has_grad = part.grads,others[:len(self.params)]
         self.mean_buffers = part.buffers/n if n else None
@@ -107,7 +107,7 @@ class PartSums:
         if mean and weight: loss = loss/weight
         return loss,others[len(self.params):]
 
-    def put(self) -> None:
+    def write_to_model(self) -> None:
         "Write the gradients and buffers of the whole batch into the model, which must be as it was at `begin`"
         self._put_grads()
         if self.mean_buffers is not None: self._put_buffers()

@@ -83,7 +83,7 @@ def test_who_joins_processes_is_first_by_the_same_rule(tmp_path):
     found = [cb for cb in learn.cbs for cb in companions(cb)]
     assert [type(cb).__name__ for cb in found]==['JoinProcesses'] and not any(map(around_event, learn.cbs))
     with running(learn, 'fit', found):
-        fault_tolerant.counters = {}
+        fault_tolerant.held_handlers = {}
         for name in event:
             called = [cb for cb,_ in learn._bind(name)]
             assert called==[cb for cb in by_rule(learn.cbs, name) if cb in called], name

@@ -41,11 +41,11 @@ def test_sums_of_parts_are_what_the_batch_leaves(n):
         with torch.no_grad(): model.bn(x)
         part = loss(items)
         (part*count/5).backward()
-        messages.append(sums.message(part, count, count, [1]))
+        messages.append(sums.pack(part, count, count, [1]))
         sums.restore()
         assert model.out.weight.grad is None and model.bn.num_batches_tracked==0
-    found,[parts] = sums.take(sum(messages))
-    sums.put()
+    found,[parts] = sums.unpack(sum(messages))
+    sums.write_to_model()
     assert parts==n and model.unused.weight.grad is None and model.bn.num_batches_tracked==1
     torch.testing.assert_close(model.bn.running_mean, .1*x.mean(0))
     torch.testing.assert_close(found, loss(slice(None)).detach())
