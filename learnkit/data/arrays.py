@@ -149,14 +149,14 @@ class Permutation:
 class ComputedBatches(Sequence):
     "A sequence of batches, each a list of indices that is computed on request"
     def __init__(self,
-        order:Permutation, # the order of the samples
-        bs:int,            # the batch size
-        numbers:range      # the numbers of the batches in the epoch
-    ): self.order,self.bs,self.numbers = order,bs,numbers
+        order:Permutation,  # the order of the samples
+        bs:int,             # the batch size
+        batch_numbers:range # the numbers of the batches in the epoch
+    ): self.order,self.bs,self.batch_numbers = order,bs,batch_numbers
 
-    def __len__(self) -> int: return len(self.numbers)
+    def __len__(self) -> int: return len(self.batch_numbers)
     def __getitem__(self, i):
-        if isinstance(i, slice): return ComputedBatches(self.order, self.bs, self.numbers[i])
-        start = self.numbers[i]*self.bs
+        if isinstance(i, slice): return ComputedBatches(self.order, self.bs, self.batch_numbers[i])
+        start = self.batch_numbers[i]*self.bs
         end   = min(start+self.bs, self.order.n)
         return self.order(torch.arange(start, end)).tolist()

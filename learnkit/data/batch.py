@@ -36,7 +36,7 @@ def _find_lists(b):
         if type(o) is list: yield o
         yield from _find_lists(o)
 
-def _has_one_per_sample(o):
+def _has_entry_per_sample(o):
     "Return whether the list `o` has one entry per sample: mappings, or tensors of different lengths"
     if len(o)==0: return False
     if _all_are(o, Mapping): return True
@@ -65,11 +65,11 @@ def find_bs(
 def _search_bs(b, first):
     "Return the size of a batch that does not begin with a tensor of samples"
     is_list_of_samples = type(b) is list and isinstance(first, Mapping)
-    if is_list_of_samples: within = [b]
-    else: within = b
+    if is_list_of_samples: outer = [b]
+    else: outer = b
     # first a list of samples: a tensor in it is a single sample, whose length is not the batch size
-    for o in _find_lists(within):
-        if _has_one_per_sample(o): return len(o)
+    for o in _find_lists(outer):
+        if _has_entry_per_sample(o): return len(o)
     tensors = [*_find_tensors(b)]
     for t in tensors:
         if t.ndim: return t.shape[0]
@@ -109,7 +109,7 @@ def select_samples(
     if isinstance(positions, slice): chosen = [*range(n)][positions]
     if chosen==[*range(n)]: return b
     if _is_list_of_samples(b, n): return [b[i] for i in chosen]
-    knows_lists = _has_list_of_samples(b, n)
+    has_sample_lists = _has_list_of_samples(b, n)
     def select(o):
         if isinstance(o, PackedSequence): raise ValueError(
             'Samples of a PackedSequence cannot be selected: let `collate_fn` return a padded tensor.')
@@ -120,7 +120,7 @@ def select_samples(
         if is_batch_object(o): raise ValueError(
             f'Samples of a {type(o).__name__} cannot be selected: let `collate_fn` return tensors.')
         if not _is_container(o): return o
-        if _is_of_samples(o, n, knows_lists, strict): return type(o)([o[i] for i in chosen])
+        if _holds_samples(o, n, has_sample_lists, strict): return type(o)([o[i] for i in chosen])
         return map_container(select, o)
     if not _is_container(b): return select(b)
     return map_container(select, b)   # not `select`: the batch itself may have `n` elements
@@ -132,7 +132,7 @@ def _is_list_of_samples(b, n):
 
 def _has_list_of_samples(b, n):
     for o in _find_lists(b):
-        if len(o)==n and _has_one_per_sample(o): return True
+        if len(o)==n and _has_entry_per_sample(o): return True
     return False
 
 # %% ../../nbs/data/05_batch.ipynb #1a89e483
@@ -151,7 +151,7 @@ def _is_container(o):
     if isinstance(o, PackedSequence): return False   # a named tuple, but treated as one object
     return is_listy(o) or isinstance(o, Mapping)
 
-def _is_of_samples(o, n, knows_lists, strict):
+def _holds_samples(o, n, has_sample_lists, strict):
     "Return whether a list or tuple has one entry for each of `n` samples; with `strict`, raise ValueError if unclear"
     is_namedtuple = hasattr(o, '_fields')
     if not is_listy(o) or len(o)!=n or is_namedtuple: return False
@@ -159,21 +159,21 @@ def _is_of_samples(o, n, knows_lists, strict):
     if n not in lengths: return True   # entries for the whole batch would have length n
     if isinstance(o, L): return True
     if type(o) is list:
-        if _has_one_per_sample(o): return True
-        if knows_lists and _all_are(o, Tensor): return True   # n images with n channels, for example
+        if _has_entry_per_sample(o): return True
+        if has_sample_lists and _all_are(o, Tensor): return True   # n images with n channels, for example
     if not strict: return False
     raise ValueError(
         f'The {type(o).__name__} of {n} entries in a batch of {n} samples may have one entry per sample, or entries '
         'for the whole batch. In `collate_fn`, return an `L` for the former, or a dict for the latter.')
 
 # %% ../../nbs/data/05_batch.ipynb #654c10a2
-def _cast(b, to):
-    "Return `b` with its floating-point tensors converted by `to`"
+def _cast(b, convert):
+    "Return `b` with its floating-point tensors converted by the function `convert`"
     def cast(o):
         if isinstance(o, Tensor):
-            if o.is_floating_point(): return to(o)
+            if o.is_floating_point(): return convert(o)
             return o
-        if is_record(o): return make_record([_cast(v, to) for v in record_values(o)], type(o))
+        if is_record(o): return make_record([_cast(v, convert) for v in record_values(o)], type(o))
         return o
     return apply(cast, b)
 

@@ -59,13 +59,13 @@ def class_axis(
     return min(1, pred.ndim-1)
 
 # %% ../../nbs/data/45a_explain.ipynb #d9ba7fec
-def _make_shape_tip(ps, ts, want, axis):
-    "Return a tip for predictions of shape `ps` with targets of shape `ts` instead of `want`"
+def _make_shape_tip(ps, ts, expected, axis):
+    "Return a tip for predictions of shape `ps` with targets of shape `ts` instead of `expected`"
     if ps==ts: return f'These look one-hot: write `y.argmax({axis})`.'
-    differs_in_first = ts[1:]==want[1:] and len(ts)==len(want)
+    differs_in_first = ts[1:]==expected[1:] and len(ts)==len(expected)
     if differs_in_first: return (
         f'These are {ps[0]} predictions and {ts[0]} targets: does the model keep the number of samples?')
-    if _is_merged(ts, want): return 'Drop the axes of length 1 with `y.squeeze()`, or use `CrossEntropyLossFlat()`.'
+    if _is_merged(ts, expected): return 'Drop the axes of length 1 with `y.squeeze()`, or use `CrossEntropyLossFlat()`.'
     return 'If the classes are along another axis, use `CrossEntropyLossFlat(axis=...)`.'
 
 def _check_classes(name, pred, targ, axis, flatten):
@@ -149,14 +149,14 @@ def _check_values(f, pred, targ):
     kind = loss_kind(inner)
     takes_probs = isinstance(inner, nn.BCELoss) or inner is F.binary_cross_entropy
     if takes_probs:
-        _check_unit(name, 'predictions', pred, 'use `BCEWithLogitsLossFlat()`, for a model without a sigmoid')
+        _check_unit_range(name, 'predictions', pred, 'use `BCEWithLogitsLossFlat()`, for a model without a sigmoid')
     if takes_probs or kind=='binary':
-        _check_unit(name, 'targets', targ, '0 is no and 1 is yes; for classes use `CrossEntropyLossFlat()`')
+        _check_unit_range(name, 'targets', targ, '0 is no and 1 is yes; for classes use `CrossEntropyLossFlat()`')
     if kind=='classes': _warn_activated(name, inner, pred, getattr(f, 'axis', class_axis(pred)))
 
-def _check_unit(name, what, t, hint):
+def _check_unit_range(name, role, t, hint):
     if t.min()<0 or t.max()>1: raise ValueError(
-        f'`{name}` wants {what} from 0 to 1, but yours go from {t.min():.4g} to {t.max():.4g}: {hint}')
+        f'`{name}` wants {role} from 0 to 1, but yours go from {t.min():.4g} to {t.max():.4g}: {hint}')
 
 def _warn_activated(name, inner, pred, axis):
     "Warn if predictions are probabilities for a loss with a softmax, or not log-probabilities for an NLL loss"
@@ -189,15 +189,15 @@ def _make_range_tip(lowest, highest, n_classes):
 
 # %% ../../nbs/data/45a_explain.ipynb #3e8d51fa
 def order_hint(
-    f:Any,     # a loss function or a metric
-    what:str   # 'loss function' or 'metric'
+    f:Any,   # a loss function or a metric
+    role:str # 'loss function' or 'metric'
 )->str: # empty if no hint applies
     "Return a hint if `f` takes the target before the prediction, as Keras functions do"
     try: first,second = [name.lower() for name in inspect.signature(f).parameters][:2]
     except (ValueError,TypeError): return ''
     if not re.match(_target_names, first): return ''
     if not re.match(_pred_names, second): return ''
-    return (f'A {what} is called as `{what.split()[0]}(pred, targ)`, but yours begins with `{first}`: '
+    return (f'A {role} is called as `{role.split()[0]}(pred, targ)`, but yours begins with `{first}`: '
             f'write `({second}, {first})`.')
 
 _target_names = r'(y|t|y_?true|targ.*|labels?|true)$'
@@ -260,7 +260,7 @@ def model_hint(
     hint = subclass_hint(e) or device_hint(e)
     if hint: return hint
     text,given = text_of(e),shapes(xb)
-    if isinstance(e, TypeError): return _call_hint(text, given, xb)
+    if isinstance(e, TypeError): return _make_call_hint(text, given, xb)
     if isinstance(e, RuntimeError): return _make_type_hint(text, given)
     if isinstance(e, ValueError) and 'more than 1 value per channel' in text: return (
         'A batch norm cannot be trained on a batch of one sample: drop such a batch with `drop_last=True`, or '
@@ -271,7 +271,7 @@ def model_hint(
     return ''
 
 # %% ../../nbs/data/45a_explain.ipynb #d394b295
-def _call_hint(text, given, xb):
+def _make_call_hint(text, given, xb):
     "Return the probable cause of a TypeError that the model raised when called with `xb`"
     if 'str' in given: return 'The batch holds a string: turn text into numbers in the dataset or in `collate_fn`.'
     if 'ndarray' in given: return (
@@ -307,12 +307,12 @@ def collate_hint(
         'The samples of the batch hold lists of different lengths, which cannot become one tensor: give the loader a '
         '`collate_fn` that makes them equal, for instance by padding.')
     found = re.search(_unequal_tensors, text_of(e))
-    if not found or not _is_of_collate(e): return ''
+    if not found or not _was_raised_in_collate(e): return ''
     a,i,b,j = found.groups()
     return (f'Samples {i} and {j} of the batch have shapes {a} and {b}, but a batch is one tensor: give the loader a '
             '`collate_fn` that makes them equal, for instance by `nn.utils.rnn.pad_sequence(xs, batch_first=True)`.')
 
-def _is_of_collate(e):
+def _was_raised_in_collate(e):
     "Return whether the error was raised by PyTorch's `collate`, here or in a worker, rather than by the model"
     if 'collate_tensor_fn' in text_of(e): return True   # in the text of a worker's error
     return any(frame.name=='collate_tensor_fn' for frame in extract_tb(e.__traceback__))
@@ -375,14 +375,14 @@ from .snapshot import snapshot_loader, snapshot_random
 max_unfetched = 1000   # how many batches in a row may be cancelled before they are fetched
 
 def no_batch(
-    what:str,   # 'training' or 'validation'
+    phase:str,  # 'training' or 'validation'
     dl:Any=None # the loader; None: it is not known
 ) -> ValueError:
     "Return a ValueError that says why a loader yielded no batch"
     why = ''
     if type(dl) is DataLoader: why = _explain_no_batch(dl)
-    if why: return ValueError(f'The {what} loader yielded no batch: {why}.')
-    return ValueError(f'The {what} loader yielded no batch: its dataset is empty, `drop_last=True` dropped the only '
+    if why: return ValueError(f'The {phase} loader yielded no batch: {why}.')
+    return ValueError(f'The {phase} loader yielded no batch: its dataset is empty, `drop_last=True` dropped the only '
                       'batch, or the loader is an exhausted generator. Pass a list or a DataLoader, which can be read '
                       'again.')
 

@@ -190,12 +190,12 @@ def as_path(
 
 def local_path(
     file:Any, # a string or a path
-    what:str  # the kind of file, such as 'a log'
+    kind:str  # the kind of file, such as 'a log'
 ) -> Path:
     "Return `file` as a `Path`; raise ValueError for the URL of a store"
     path = as_path(file)
     if isinstance(path, StorePath): raise ValueError(
-        f'{path} is in an object store, where {what} cannot be written: pass a local path, and copy the file later.')
+        f'{path} is in an object store, where {kind} cannot be written: pass a local path, and copy the file later.')
     return path
 
 # %% ../../nbs/data/50a_files.ipynb #5c1a4b2f
@@ -344,15 +344,15 @@ _zip_errors = BadZipFile,EOFError,NotImplementedError,struct.error
 
 def check_zip(
     file:Path|BinaryIO, # the archive: a path, or an open binary file
-    most:float=inf      # in bytes; the checksums of larger members are not compared
+    max_size:float=inf  # in bytes; the checksums of larger members are not compared
 ) -> None:
     "Raise ValueError if a zip archive is damaged, or was not written by `torch.save`"
     try:
-        with ZipFile(file) as archive: _check_archive(archive, most)
+        with ZipFile(file) as archive: _check_archive(archive, max_size)
     except _zip_errors as e: raise ValueError(str(e) or 'a member of the archive is incomplete') from e
 
 # %% ../../nbs/data/50b_weights.ipynb #c73f65ba
-def _check_archive(archive, most):
+def _check_archive(archive, max_size):
     "Raise ValueError if the archive has another form than `torch.save` writes, or a wrong checksum"
     f:Any = archive.fp
     members,size = archive.infolist(),f.seek(0, 2)
@@ -363,7 +363,7 @@ def _check_archive(archive, most):
     total = sum([o.file_size for o in members])
     if total>size: raise ValueError('the members of the archive claim to be larger than the file')
     for o in members:
-        if o.file_size<=most: _verify_checksum(archive, o)   # `torch.load` does not compare checksums
+        if o.file_size<=max_size: _verify_checksum(archive, o)   # `torch.load` does not compare checksums
 
 def _verify_checksum(archive, member):
     try:
@@ -397,9 +397,9 @@ def load_checked(
     if name is None: name = file
     try:
         with open(file, 'rb') if isinstance(file, Path) else nullcontext(file) as f:
-            most = 2**24 if mmap else inf
-            if verified: most = 0
-            if _is_archive(f): check_zip(f, most)
+            max_size = 2**24 if mmap else inf
+            if verified: max_size = 0
+            if _is_archive(f): check_zip(f, max_size)
             f.seek(0)
         return torch.load(file, map_location='cpu', weights_only=True, mmap=mmap)
     except pickle.UnpicklingError as e: raise ValueError(
@@ -437,49 +437,49 @@ from .process import is_sharded
 # %% ../../nbs/data/50c_serialize.ipynb #8d7f2884
 def to_serializable(
     o:Any,          # nested containers of tensors, numbers and strings
-    at:str='',      # the path of `o` in the state, for error messages
+    path:str='',    # the path of `o` in the state, for error messages
     copy:bool|Callable=False, # True: copy tensors to the CPU; or a function that copies a tensor
     convert_sharded:Callable|None=None # `f(t, copy)` -> what to store of a sharded tensor; None: raise TypeError
 ) -> Any:
     "Return `o` as tensors, numbers, strings, lists, tuples and dicts; raise TypeError for anything else"
     kind = type(o)
-    if kind in always_plain: return o
+    if kind in plain_types: return o
     if isinstance(o, torch.Tensor):
         if convert_sharded is not None and is_sharded(o): return convert_sharded(o, copy)
-        return _make_plain_tensor(o, at, copy)
+        return _make_plain_tensor(o, path, copy)
     if kind in (int, bytes):
-        _check_readable(o, at)
+        _check_readable(o, path)
         return o
-    if isinstance(o, Mapping): return _make_plain_mapping(o, at, copy, convert_sharded)
+    if isinstance(o, Mapping): return _make_plain_mapping(o, path, copy, convert_sharded)
     if kind in (tuple,list) and are_small_ints(o): return o[:]
     is_sequence = isinstance(o, (tuple,list,set,frozenset)) or kind.__name__=='L'
-    if not is_sequence: return _plain_value(o, at)
-    values = [to_serializable(v, f'{at}[{i}]', copy, convert_sharded) for i,v in enumerate(o)]
+    if not is_sequence: return _make_plain_value(o, path)
+    values = [to_serializable(v, f'{path}[{i}]', copy, convert_sharded) for i,v in enumerate(o)]
     if isinstance(o, tuple): return tuple(values)
     return values
 
-always_plain = {type(None), bool, float, complex, str}   # types that a file stores as they are
+plain_types = {type(None), bool, float, complex, str}   # types that a file stores as they are
 
-def _make_plain_mapping(o, at, copy, convert_sharded):
+def _make_plain_mapping(o, path, copy, convert_sharded):
     res = {}
     for k,v in o.items():
-        key = k if type(k) is str else to_serializable(k, at)
-        if type(v) in always_plain: res[key] = v
-        else: res[key] = to_serializable(v, f'{at}.{k}' if at else str(k), copy, convert_sharded)
+        key = k if type(k) is str else to_serializable(k, path)
+        if type(v) in plain_types: res[key] = v
+        else: res[key] = to_serializable(v, f'{path}.{k}' if path else str(k), copy, convert_sharded)
     metadata = getattr(o, '_metadata', None)   # the versions of modules in a `state_dict`
     if metadata is None: return res
-    return with_metadata(OrderedDict(res), to_serializable(metadata, at))
+    return with_metadata(OrderedDict(res), to_serializable(metadata, path))
 
-def _plain_value(o, at):
+def _make_plain_value(o, path):
     "Convert numbers and strings of other classes to Python's, and arrays to tensors; raise TypeError for other types"
-    _check_readable(o, at)
+    _check_readable(o, path)
     for t in (bool, int, float, str):
         if isinstance(o, t): return t(o)
     is_scalar = getattr(o, 'ndim', None)==0 and hasattr(o, 'item')
     if is_scalar: return o.item()
     dtype = getattr(o, 'dtype', None)
     if getattr(dtype, 'kind', 'O') in 'biufc': return torch.as_tensor(o.copy())   # a NumPy array
-    raise TypeError(f'`{at}` is of type {type(o).__name__}, which a checkpoint cannot hold: '
+    raise TypeError(f'`{path}` is of type {type(o).__name__}, which a checkpoint cannot hold: '
                     'use tensors, numbers, strings, and lists or dicts of them')
 
 # %% ../../nbs/data/50c_serialize.ipynb #8d7f2886
@@ -490,12 +490,12 @@ def are_small_ints(
     if {*map(type, o)}!={int}: return False
     return max(o).bit_length()<=2000 and min(o).bit_length()<=2000
 
-def _make_plain_tensor(t, at, copy:Any):
+def _make_plain_tensor(t, path, copy:Any):
     "Return `t` as a plain tensor that does not share a larger storage, which `torch.save` would write as a whole"
     cls:Any = type(t)
     is_wrapper = cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__   # for example a `DTensor`
     if is_wrapper or t.is_meta: raise TypeError(
-        f'`{at}` is a {type(t).__name__}{" on meta" if t.is_meta else ""}, which a checkpoint cannot hold: '
+        f'`{path}` is a {type(t).__name__}{" on meta" if t.is_meta else ""}, which a checkpoint cannot hold: '
         'replace it with a plain tensor (a `DTensor` has `full_tensor()`)')
     t = t.detach()
     if type(t) is not torch.Tensor: t = t.as_subclass(torch.Tensor)
@@ -515,9 +515,9 @@ def with_metadata(
     if metadata is not None: weights._metadata = metadata
     return weights
 
-def _check_readable(o, at):
+def _check_readable(o, path):
     "Raise TypeError for a value that `torch.save` writes and `torch.load` cannot read"
     if isinstance(o, bytes) and not o:
-        raise TypeError(f'`{at}` is empty bytes, which `torch.load` cannot read: use None')
+        raise TypeError(f'`{path}` is empty bytes, which `torch.load` cannot read: use None')
     if isinstance(o, int) and o.bit_length()>2000:
-        raise TypeError(f'`{at}` is an integer of more than 2000 bits, which `torch.load` cannot read: use a string')
+        raise TypeError(f'`{path}` is an integer of more than 2000 bits, which `torch.load` cannot read: use a string')

@@ -33,12 +33,12 @@ def _open_lock(path, flags): return os.open(path, flags | getattr(os, 'O_NOFOLLO
 class _InUse(ValueError): "Raised by `FileLock.acquire` if another run has locked the file"
 
 def check_not_forked(
-    pid:int, # the id of the process that opened the output
-    what:Any # the path of the output, for the error
+    pid:int,   # the id of the process that opened the output
+    output:Any # the path of the output, for the error
 ) -> None:
-    "Raise RuntimeError if this process was forked from process `pid`, as both would write to `what`"
+    "Raise RuntimeError if this process was forked from process `pid`, as both would write to `output`"
     if os.getpid()!=pid: raise RuntimeError(
-        f'{what} is written by process {pid}, from which this one was forked. Only one of them can continue the fit: '
+        f'{output} is written by process {pid}, from which this one was forked. Only one of them can continue the fit: '
         'end the child process with `os._exit(0)` where it was forked.')
 
 # %% ../../nbs/data/47a_lock.ipynb #19d4cd82

@@ -138,9 +138,9 @@ def is_item_list(
     if not is_listy(x) or is_namedtuple: return False
     if len(x)==0: return False
     if type(x) is list and _are_all_mappings(x): return True
-    return not any(isinstance(o, _parts_of_batches) for o in x)
+    return not any(isinstance(o, _batch_element_types) for o in x)
 
-_parts_of_batches = type(None),tuple,list,L,Tensor,Mapping
+_batch_element_types = type(None),tuple,list,L,Tensor,Mapping
 def _are_all_mappings(x): return all(isinstance(o, Mapping) for o in x)
 
 # %% ../../nbs/data/00_nested.ipynb #e6275236

@@ -36,15 +36,15 @@ def is_stateful(
 # %% ../../nbs/data/52_parts.ipynb #f0d92668
 non_data_types = Dispatcher,Stateful,torch.optim.Optimizer,torch.Tensor,torch.Generator,type   # never part of the data
 excluded_types = nn.Module,*non_data_types
-functions = FunctionType,MethodType,partial
-simple = torch.Tensor,str,bytes,int,float,type(None)   # values that contain no other objects
+function_types = FunctionType,MethodType,partial
+simple_types = torch.Tensor,str,bytes,int,float,type(None)   # values that contain no other objects
 sampler_names = 'sampler','batch_sampler'
 
 def contents_of(
     o:Any # a function, a container, or an object
 ) -> Iterable[tuple[Any, Any]]:
     "Return `(key, object)` pairs of the objects that `o` refers to: up to 100 of a container; none without attributes"
-    if isinstance(o, functions): return enumerate(of_function(o))
+    if isinstance(o, function_types): return enumerate(of_function(o))
     if isinstance(o, (list,tuple)): return enumerate(o[:100])
     if isinstance(o, dict): return [*o.items()][:100]
     if not hasattr(o, '__dict__'): return []
@@ -54,7 +54,7 @@ def has_attributes(
     o:Any # anything
 ) -> bool:
     "Return whether `o` is an object with attributes, and neither a function nor a container"
-    return hasattr(o, '__dict__') and not isinstance(o, (*functions,list,tuple,dict))
+    return hasattr(o, '__dict__') and not isinstance(o, (*function_types,list,tuple,dict))
 
 def walk_parts(
     o:Any,               # a part of a loader
@@ -71,7 +71,7 @@ def walk_parts(
         yield path,o
         if is_leaf(o): return
     for k,v in contents_of(o):
-        if isinstance(v, simple): continue   # most entries are simple: this saves a call for each
+        if isinstance(v, simple_types): continue   # most entries are simple: this saves a call for each
         yield from walk_parts(v, (*path,k), seen, is_skipped, is_leaf, depth-1)
 
 # %% ../../nbs/data/52_parts.ipynb #9ce2bb5d
@@ -141,7 +141,7 @@ def changed_names(
     return res
 
 # %% ../../nbs/data/52_parts.ipynb #2e58f0c1
-library = Stateful.__module__.partition('.')[0]
+own_package = Stateful.__module__.partition('.')[0]
 
 def is_library(
     o:Any # an object, a function or a class
@@ -149,7 +149,7 @@ def is_library(
     "Return whether `o` belongs to learnkit, PyTorch or torchdata"
     if isinstance(o, (FunctionType,type)): module = o.__module__
     else: module = type(o).__module__
-    return f'{module}'.partition('.')[0] in (library, 'torch', 'torchdata')
+    return f'{module}'.partition('.')[0] in (own_package, 'torch', 'torchdata')
 
 def may_lose_numbers(
     o:Any # a part of a loader

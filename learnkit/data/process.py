@@ -240,7 +240,7 @@ def _gather(x, ranks) -> Any:
     by_rank = gather_objects(_describe(x))
     pieces = [piece for piece in by_rank if piece is not None]
     if not pieces: return None
-    _check_fit(pieces)
+    _check_compatible(pieces)
     like = pieces[0]
     device = _get_sending_device(like.kind)
     all_are_small = all(piece.values is not None for piece in pieces)   # the same in all processes
@@ -255,7 +255,7 @@ def _gather(x, ranks) -> Any:
     return whole.mean()
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887f
-def _check_fit(pieces):
+def _check_compatible(pieces):
     different = {(piece.shape[1:], piece.dtype) for piece in pieces}
     if len(different)==1: return
     shapes = [piece.shape for piece in pieces]
@@ -401,21 +401,21 @@ def local_shard(
 
 # %% ../../nbs/data/15b_sharded.ipynb #58467f92
 def lay_out(
-    t:Any,  # a tensor, plain or sharded
-    own:Any # the tensor whose layout to use
+    t:Any,   # a tensor, plain or sharded
+    like:Any # the tensor whose layout to use
 ) -> Tensor:
-    "Return `t` with the layout of `own`: sharded over the same processes in the same way, or plain; all must call it"
-    if not is_sharded(own): return whole(t)
+    "Return `t` with the layout of `like`, sharded or plain; if one is sharded, all processes must call this function"
+    if not is_sharded(like): return whole(t)
     from torch.distributed.tensor import DTensor, distribute_tensor
-    mesh,placements,device = own.device_mesh,own.placements,own.to_local().device
-    if not _has_layout(t, own): return distribute_tensor(whole(t).to(device), mesh, placements, src_data_rank=None)
+    mesh,placements,device = like.device_mesh,like.placements,like.to_local().device
+    if not _has_layout(t, like): return distribute_tensor(whole(t).to(device), mesh, placements, src_data_rank=None)
     part = t.to_local().to(device)
     return DTensor.from_local(part, mesh, placements, run_check=False, shape=t.shape, stride=t.stride())
 
-def _has_layout(t, own):
-    "Return whether `t` is sharded over the same processes in the same way as `own`"
-    if not is_sharded(t) or t.placements!=own.placements: return False
-    return torch.equal(t.device_mesh.mesh, own.device_mesh.mesh)
+def _has_layout(t, like):
+    "Return whether `t` is sharded over the same processes in the same way as `like`"
+    if not is_sharded(t) or t.placements!=like.placements: return False
+    return torch.equal(t.device_mesh.mesh, like.device_mesh.mesh)
 
 # %% ../../nbs/data/15b_sharded.ipynb #15aad96d
 def lay_out_state(

@@ -86,7 +86,7 @@ def get_random_states() -> dict:
 # %% ../../nbs/data/25a_seed.ipynb #29bfe1fd
 def _is_position(o, n): return type(o) is int and 0<=o<=n
 
-def _fits_numpy(state):
+def _is_valid_numpy_state(state):
     "Return whether all positions in the state of a bit generator are within its memory"
     if not isinstance(state, dict): return False
     inner = state.get('state')
@@ -106,7 +106,7 @@ def check_numpy_state(
 ) -> None:
     "Raise ValueError if `state` is no NumPy generator's state, or its position is outside of the generator's memory"
     if isinstance(state, (tuple,list)): state = _as_bit_state([*state])   # of a `RandomState`
-    if not _fits_numpy(state): raise ValueError(
+    if not _is_valid_numpy_state(state): raise ValueError(
         'This is not the state of a NumPy generator: its position is outside of its memory.')
 
 # %% ../../nbs/data/25a_seed.ipynb #29bfe1fe
@@ -114,10 +114,10 @@ def check_torch_state(
     state:Any # a result of a generator's `get_state`
 ) -> None:
     "Raise ValueError if `state` is no PyTorch generator's state, or its position is outside of the generator's memory"
-    if not _fits_torch(state): raise ValueError(
+    if not _is_valid_torch_state(state): raise ValueError(
         'This is not the state of a PyTorch generator: its position is outside of its memory.')
 
-def _fits_torch(state):
+def _is_valid_torch_state(state):
     if not isinstance(state, Tensor) or state.dtype is not torch.uint8: return False
     if state.dim()!=1 or state.layout is not torch.strided: return False
     if len(state)!=5056: return True   # only the state of the CPU's Mersenne Twister has this size
@@ -266,11 +266,11 @@ def set_generator(
     state:Any # a result of `generator_state`; a file may have turned its tuples into lists
 ) -> None:
     "Set the state of the generator `g`; raise ValueError if `state` is invalid for `g`"
-    try: _set(g, state)
+    try: _set_state(g, state)
     except (TypeError, LookupError, AttributeError, RuntimeError, OverflowError) as e:
         raise ValueError(f'This is not the state of a {type(g).__name__}: {e}') from e
 
-def _set(g, state):
+def _set_state(g, state):
     if isinstance(g, torch.Generator):
         if g.device.type=='cpu': check_torch_state(state)
         g.set_state(state.cpu())

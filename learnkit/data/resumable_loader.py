@@ -47,8 +47,8 @@ def _draws_later(sampler):
 
 class Skip(NamedTuple):
     "The steps of a sampler that the next pass skips, with their random states"
-    done:int              # the number of steps to skip
-    requested:int         # the number of steps to repeat; above `done` if workers had requested steps in advance
+    n_skipped:int         # the number of steps to skip
+    n_requested:int       # the number of steps to repeat; above `n_skipped` if workers had requested steps in advance
     states:dict|None=None # the recorded random states of these steps, from `StepRecorder`
 
 class LateSteps:
@@ -69,12 +69,12 @@ class LateSteps:
         "Take the steps to skip from `it`, which may draw random numbers; do nothing in later calls"
         if self.rest is not None: return
         skip = self.skip
-        if self.sampler.watched:
+        if self.sampler.draws_later:
             steps = self.sampler.steps = StepRecorder(self.it, skip.states)
-            ahead = [*steps.again(skip.requested)]
-            self.rest = chain(ahead[skip.done:], steps)
+            ahead = [*steps.again(skip.n_requested)]
+            self.rest = chain(ahead[skip.n_skipped:], steps)
         else:
-            for _ in range(skip.done): next(self.it, None)
+            for _ in range(skip.n_skipped): next(self.it, None)
             self.rest = self.it
 
 # %% ../../nbs/data/67_resumable_loader.ipynb #11d4bdbe
@@ -88,14 +88,14 @@ class ResumableSampler(GetAttr):
     restore_rng:Callable = noop    # restores random states, called before the next pass begins
     def __init__(self,
         sampler:Any # a sampler of indices, or of batches of indices
-    ): self.sampler,self.watched = sampler,_draws_later(sampler)
+    ): self.sampler,self.draws_later = sampler,_draws_later(sampler)
 
     def __len__(self) -> int: return len(self.sampler)
     def __iter__(self) -> Iterator:
         self.restore_rng()
         it = iter(self.sampler)
         if self.skip is not None: it = self.late_steps = LateSteps(self, it, self.skip)
-        elif self.watched: it = self.steps = StepRecorder(it)
+        elif self.draws_later: it = self.steps = StepRecorder(it)
         if self.yielded is None: return it
         self.yielded = deque()
         return self._record(it, self.yielded)
@@ -143,11 +143,11 @@ class ProbedBatches(PositionedBatches):
     n,differs = 0,False
     def __init__(self,
         it:Iterator,       # an iterator of batches
-        again:Any,         # returns another iterator, called if `it` yields no batch; None: the data has ended then
+        restart:Any,       # returns another iterator, called if `it` yields no batch; None: the data has ended then
         predict:Callable,  # returns the hash of the next batch as loaded from the data's state, or None if unknown
         number:int         # the number of the batch to compare, from 1
     ):
-        super().__init__(it, again)
+        super().__init__(it, restart)
         self.predict,self.number = predict,number
 
     def _next(self):
@@ -169,17 +169,17 @@ class ResumableLoader(GetAttr):
     limit:int|None = None     # how many batches of a pass are needed; None: all
     data_state:Any = None      # a `DataState`, which records the states of the data's parts when a pass begins
     # the attributes below describe the current pass
-    begun:Any = None          # the random states at its start; None: no pass has begun
-    done = 0                  # the number of its first batch
-    first_loaded = 0          # the number of the first batch that is loaded; those before `done` are dropped
+    start_states:Any = None   # the random states at its start; None: no pass has begun
+    first_batch = 0           # the number of its first batch
+    first_loaded = 0          # the number of the first batch that is loaded; those before `first_batch` are dropped
     it:Any = None             # its iterator; for a map-style dataset a weak reference to it
     steps:Any = None          # the `StepRecorder` of a loader whose batches are read again on resume
     opened:Any = None         # the `OpenedBatches` of a loader whose batches are read again
     base_seed:int|None = None # the base seed of the workers
-    later = False             # did the workers start in an earlier pass?
-    retry = False             # does it begin again if the data yields no batch?
+    workers_persisted = False # did the workers start in an earlier pass?
+    retries = False           # does it begin again if the data yields no batch?
     is_lossy = False          # has a probe found the state of the data incomplete?
-    probed = False            # has a first pass begun, in which the data's state may be probed?
+    has_probed = False        # has a first pass begun, in which the data's state may be probed?
     def __init__(self,
         dl:Any # any iterable of batches
     ):
@@ -280,8 +280,8 @@ class ResumableLoader(GetAttr):
         check_states(begun['rng'])
         self._check_recorded(place)
 
-    def _fail(self, what) -> NoReturn:
-        raise ValueError(f'The saved position does not fit this {type(self.dl).__name__}: {what}')
+    def _fail(self, reason) -> NoReturn:
+        raise ValueError(f'The saved position does not fit this {type(self.dl).__name__}: {reason}')
 
     def _check_generators(self, generators, states):
         if not isinstance(states, list) or len(states)!=len(generators):
@@ -309,21 +309,21 @@ class ResumableLoader(GetAttr):
         self._set_generators(self.generators, own)
     def _set_generators(self, generators, states):
         for g,s in zip(generators, states): set_generator(g, s)
-    def _make_restore(self):
+    def _make_rng_restorer(self):
         "Return a function that restores the current random states"
         return partial(self._set_random, **self._get_random_states())
 
     def __iter__(self) -> Iterator:
         place,self.place = self.place or {},None
-        self.done = place.get('done', 0)
-        now = self.begun = self._get_random_states()
-        if self.done:
-            self.begun = place['begun']
-            self._set_random(**self.begun)
+        self.first_batch = place.get('done', 0)
+        now = self.start_states = self._get_random_states()
+        if self.first_batch:
+            self.start_states = place['begun']
+            self._set_random(**self.start_states)
         if self.data_state is not None: self.data_state.begin()
         self.it = it = self._begin(place)
         if self.indexed: self.it = weakref.ref(it)   # a reference would keep the workers alive after the pass
-        if self.done:   # undo the draws of the skipped batches
+        if self.first_batch:   # undo the draws of the skipped batches
             set_random_states(**now['rng'])
             self._set_generators(self.to_restore, place.get('now', ()))
         return it
@@ -332,7 +332,7 @@ class ResumableLoader(GetAttr):
         "Return an iterator over the batches from the position `place` on; empty: from the start"
         if self.indexed: return self._begin_indexed(place)
         if self.seeded: self.dl.begin_at(self.limit, **place.get('seeded') or {})
-        if self.listed and self.done: return iter(self.dl[self.done:])
+        if self.listed and self.first_batch: return iter(self.dl[self.first_batch:])
         if self.listed or self.seeded: return iter(self.dl)
         if self.stateful is not None: return self._begin_positioned(place)
         return self._begin_rereading(place)
@@ -343,18 +343,18 @@ class ResumableLoader(GetAttr):
         if getattr(self.dl, 'num_workers', 0): self._drop(it)
         else:
             it = self.steps = StepRecorder(it, place.get('steps'))
-            for _ in it.again(self.done): pass
+            for _ in it.again(self.first_batch): pass
             if it.ended: self._check_shorter()
         first_hash = self.opened.first_hash
-        if self.done and first_hash!=place.get('opened', first_hash): warn(_other_batches)
+        if self.first_batch and first_hash!=place.get('opened', first_hash): warn(_other_batches)
         return it
 
     def _check_shorter(self):
         "Raise ValueError because the data ended before the position; with sharded data, do nothing"
         # with several shards, this process may have had a longer shard
         if num_shards()==1: raise ValueError(
-            f'The run to resume had trained on {self.done} batches of this epoch, but the training data has fewer. '
-            'Resume with the data of the run, or from a checkpoint with `-epoch-` in its name. To begin a new fit with '
+            f'The run to resume had trained on {self.first_batch} batches of this epoch, but the training data has '
+            'fewer. Resume with the data of the run, or from a checkpoint with `-epoch-` in its name. To begin a new fit with '
             "its weights: `learn.model.load_state_dict(read_checkpoint(path)['model'])`.")
 
     def _open_stream(self, place):
@@ -362,8 +362,8 @@ class ResumableLoader(GetAttr):
         persists = is_plain(dl) and dl.num_workers>0 and dl.persistent_workers
         if not persists: return iter(dl)
         if place: dl._iterator = None   # start new workers, as these have other random states
-        self.later = dl._iterator is not None
-        if self.later: return iter(dl)
+        self.workers_persisted = dl._iterator is not None
+        if self.workers_persisted: return iter(dl)
         return self._open_recorded_stream()
 
     def _open_recorded_stream(self):
@@ -376,7 +376,7 @@ class ResumableLoader(GetAttr):
 
     def _drop(self, it):
         "Drop the batches of `it` before the position, ignoring the errors that they raise; return `it`"
-        for _ in range(self.done):
+        for _ in range(self.first_batch):
             try: next(it)
             except StopIteration:
                 self._check_shorter()
@@ -388,15 +388,15 @@ class ResumableLoader(GetAttr):
         dl = self.dl
         if place and dl.persistent_workers: dl._iterator = None   # start new workers, as these have other random states
         workers_live = dl.persistent_workers and dl._iterator is not None
-        self.later = place.get('later', workers_live)   # live workers need no new seed
+        self.workers_persisted = place.get('later', workers_live)   # live workers need no new seed
         states = self.base_seed = None
         are_unknown = False   # are the states of the workers missing?
         if place.get('n_workers')==dl.num_workers:   # states of another number of workers do not fit
             states,self.base_seed = place.get('workers'),place.get('base_seed')
             are_unknown = states is None
         # load all batches again, so that workers draw the same numbers
-        must_remake = self.records_workers and self.done>0 and are_unknown
-        self.first_loaded = self.done
+        must_remake = self.records_workers and self.first_batch>0 and are_unknown
+        self.first_loaded = self.first_batch
         if must_remake: self.first_loaded = 0
         if place: self._skip_done(place)
         recorder = None
@@ -410,7 +410,7 @@ class ResumableLoader(GetAttr):
 
     def _skip_done(self, place):
         self.resumable_sampler.skip = Skip(self.first_loaded, place.get('taken', 0), place.get('steps'))
-        if self.later: self.resumable_sampler.restore_rng = self._make_restore()
+        if self.workers_persisted: self.resumable_sampler.restore_rng = self._make_rng_restorer()
 
     def _open_indexed(self, recorder):
         "Return an iterator over the loader, created while the `ResumableSampler` and `recorder` are part of the loader"
@@ -433,32 +433,32 @@ class ResumableLoader(GetAttr):
         state = place.get('data')
         is_resumed = state is not None
         is_over = is_resumed and self._go_to_position(state)
-        self.retry = is_resumed or (self.retry and not self.it.yielded)
-        again = None
-        if self.retry and not self.done: again = self._make_again()
+        self.retries = is_resumed or (self.retries and not self.it.yielded)
+        restart = None
+        if self.retries and not self.first_batch: restart = self._make_restart()
         if is_over: it = iter(())
         else: it = self._open_positioned()
         if not is_resumed: self._drop(it)
-        batches = self._wrap_positioned(it, again, is_resumed)
+        batches = self._wrap_positioned(it, restart, is_resumed)
         batches.ended = is_over   # even if no batch is requested after this
         return batches
 
     def _go_to_position(self, state):
         "Restore the saved position of the data; return whether the pass had ended there"
         restore_position(self.stateful, state['data'])
-        if not self.done: getattr(self.stateful, 'begin_anew', noop)()   # the interrupted pass does not continue
-        return self.done>0 and state['ended']
+        if not self.first_batch: getattr(self.stateful, 'begin_anew', noop)()   # the interrupted pass does not continue
+        return self.first_batch>0 and state['ended']
 
-    def _wrap_positioned(self, it, again, is_resumed):
-        if not self._must_probe(is_resumed): return PositionedBatches(it, again)
+    def _wrap_positioned(self, it, restart, is_resumed):
+        if not self._must_probe(is_resumed): return PositionedBatches(it, restart)
         n = max(2, self.dl.num_workers+1)   # the second batch of the first worker
-        return ProbedBatches(it, again, self._predict_hash, number=n)
+        return ProbedBatches(it, restart, self._predict_hash, number=n)
 
     def _must_probe(self, is_resumed):
         "Return whether this is the first pass, from its start, over a stream whose state may be incomplete"
-        was_probed,self.probed = self.probed,True
+        was_probed,self.has_probed = self.has_probed,True
         if was_probed or is_resumed: return False
-        if self.done: return False
+        if self.first_batch: return False
         if not isinstance(self.dl, DataLoader): return False
         ds = self.dl.dataset
         return isinstance(ds, IterableDataset) and is_stateful(ds)
@@ -469,7 +469,7 @@ class ResumableLoader(GetAttr):
         if not self._reads_stream_in_workers(): return iter(dl)
         is_new = getattr(dl, '_initial_iter_for_state_dict', False)   # its workers started when its state was read
         has_begun = dl._iterator is not None and (dl.persistent_workers or is_new)
-        self.later = has_begun and not is_new
+        self.workers_persisted = has_begun and not is_new
         if has_begun: return iter(dl)
         return self._open_recorded_stream()
 
@@ -515,13 +515,13 @@ class ResumableLoader(GetAttr):
                         multiprocessing_context=dl.multiprocessing_context, worker_init_fn=dl.worker_init_fn,
                         generator=torch.Generator())
 
-    def _make_again(self):
+    def _make_restart(self):
         "Return a function that begins the pass again, with the random states of this moment"
-        restore_rng = self._make_restore()
-        def again():
+        restore_rng = self._make_rng_restorer()
+        def restart():
             restore_rng()
             return iter(self.dl)
-        return again
+        return restart
 
     @property
     def rereads(self) -> int:
@@ -541,18 +541,18 @@ class ResumableLoader(GetAttr):
         return place
 
     def state(self,
-        done:int # the number of batches of this pass that the model was trained on; 0: the pass has ended
+        n_done:int # the number of batches of this pass that the model was trained on; 0: the pass has ended
     ) -> dict|None:
         "Return the position to resume from, as numbers, tensors and strings, or None before the first pass"
-        if self.place is not None or self.begun is None: return self.place
+        if self.place is not None or self.start_states is None: return self.place
         generators = self.generators
-        if done: generators = self.to_restore
-        place:dict[str, Any] = dict(done=done, now=[*map(generator_state, generators)])
-        if done: place['begun'] = self.begun
-        if self.indexed: place.update(self._get_order(done))
-        elif self.seeded: place['seeded'] = self.dl.position(done)
-        elif self.stateful is not None: place['data'] = self._get_position(done)
-        elif done: place.update(self._get_reread_state())
+        if n_done: generators = self.to_restore
+        place:dict[str, Any] = dict(done=n_done, now=[*map(generator_state, generators)])
+        if n_done: place['begun'] = self.start_states
+        if self.indexed: place.update(self._get_order(n_done))
+        elif self.seeded: place['seeded'] = self.dl.position(n_done)
+        elif self.stateful is not None: place['data'] = self._get_position(n_done)
+        elif n_done: place.update(self._get_reread_state())
         return place
 
     def _get_reread_state(self):
@@ -571,7 +571,7 @@ class ResumableLoader(GetAttr):
             if reason is not None: return reason
         reason = self._explain_workers(place)
         if reason is not None: return reason
-        if self.steps is not None and self.steps.missed: return (
+        if self.steps is not None and self.steps.is_incomplete: return (
             'it draws random numbers alternately with the model, and only the states of '
             f'{len(self.steps.states):,} batches of a pass are recorded: let it draw from its own `torch.Generator`')
         return None
@@ -599,7 +599,7 @@ class ResumableLoader(GetAttr):
             'its workers persist, and a `SeededLoader` does not reseed those of a stream in each epoch: '
             'write `persistent_workers=False`')
         have_drawn = self._has_drawn_in_workers() and self.dl.persistent_workers
-        if have_drawn and (self.later or not place['done']): return (   # drawn in an earlier pass
+        if have_drawn and (self.workers_persisted or not place['done']): return (   # drawn in an earlier pass
             'its workers persist, and have drawn random numbers in an earlier epoch, which new workers will not have: '
             'write `persistent_workers=False`')
         return None
@@ -624,28 +624,28 @@ class ResumableLoader(GetAttr):
         was_cut = state is None   # the entry is present, but None
         return was_cut and begins_anew(dl) is None
 
-    def _get_order(self, done):
+    def _get_order(self, n_done):
         "Return the additional state of a loader of a map-style dataset"
         later = persists = self.dl.persistent_workers
-        if done: later = self.later
+        if n_done: later = self.workers_persisted
         order = dict(n_workers=self.dl.num_workers, later=later)
-        if done or persists:   # otherwise the next pass draws a new seed for its workers
+        if n_done or persists:   # otherwise the next pass draws a new seed for its workers
             order['base_seed'] = self.base_seed
-            if self.records_workers: order['workers'] = self._get_worker_states(done)
+            if self.records_workers: order['workers'] = self._get_worker_states(n_done)
         steps = self.resumable_sampler.steps
-        if done and steps is not None: order.update(taken=steps.i, steps=steps.states)
+        if n_done and steps is not None: order.update(taken=steps.i, steps=steps.states)
         return order
 
-    def _get_worker_states(self, done):
+    def _get_worker_states(self, n_done):
         it = self._get_workers_iterator()
         if not isinstance(it, RecordedBatches): return None
-        if done: return it.states(done-self.first_loaded)
+        if n_done: return it.states(n_done-self.first_loaded)
         return it.states_at_end()
 
-    def _get_position(self, done):
+    def _get_position(self, n_done):
         "Return the state of data that tracks its position, and whether it has ended; None if the next pass starts over"
         ended = self._has_ended()
-        continues = done or ended
+        continues = n_done or ended
         if not continues and begins_anew(self.dl) is not False: return None
         return dict(data=self.stateful.state_dict(), ended=ended)
 

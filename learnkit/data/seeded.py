@@ -207,10 +207,10 @@ class SeededLoader(GetAttr):
         return self
 
     def in_pass(self,
-        done:int # how many batches of the epoch are finished
+        n_done:int # how many batches of the epoch are finished
     ) -> int:
-        "Return how many batches of the current pass are finished: here `done`, as each epoch is one pass"
-        return done
+        "Return how many batches of the current pass are finished: here `n_done`, as each epoch is one pass"
+        return n_done
 
     @property
     def rereads(self) -> int:
@@ -252,12 +252,12 @@ class SeededLoader(GetAttr):
         return it
 
     def position(self,
-        done:int # the number of batches of this epoch that the model was trained on; 0: the epoch has ended
+        n_done:int # the number of batches of this epoch that the model was trained on; 0: the epoch has ended
     ) -> dict:
         "Return the position as keyword arguments of `begin_at`"
-        is_over,epoch = self.live and not done,self.epoch
+        is_over,epoch = self.live and not n_done,self.epoch
         if is_over: epoch += 1
-        return dict(seed=self.seed, epoch=epoch, start=done, state=self._get_data_state(done))
+        return dict(seed=self.seed, epoch=epoch, start=n_done, state=self._get_data_state(n_done))
 
     def begin_at(self,
         limit:int|None=None, # how many batches of the next epoch are needed; None: all
@@ -273,13 +273,13 @@ class SeededLoader(GetAttr):
             self.seek(epoch, start, state)
         self.limit = limit
 
-    def _get_data_state(self, done):
+    def _get_data_state(self, n_done):
         if self.it is None: return None
         ds = getattr(self.loader, 'dataset', None)
         ended = self.it.ended or (isinstance(ds, EndTrackingDataset) and ds.ended)
-        if not done and not ended and begins_anew(self.dl) is not False: return None
+        if not n_done and not ended and begins_anew(self.dl) is not False: return None
         rng = None
-        if done: rng = self.it.rng.state_dict()
+        if n_done: rng = self.it.rng.state_dict()
         return dict(data=self.stateful.state_dict(), ended=ended, rng=rng)
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #84c2553d
@@ -293,8 +293,8 @@ from ..loop.loop import BatchStream
 # %% ../../nbs/data/60c_shard_loader.ipynb #eab4c459
 class Shards(NamedTuple):
     "This process's shards of a batch"
-    own:list # the shards of this process; may be empty at the end of an epoch
-    any:Any  # one shard, even if `own` is empty
+    own:list  # the shards of this process; may be empty at the end of an epoch
+    first:Any # the first shard that was loaded, even if `own` is empty
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #ae178e8a
 class ShardLoader(SeededLoader):
@@ -336,9 +336,9 @@ class ShardLoader(SeededLoader):
         if limit is not None: limit *= self.n
         shards = record_sampler(sampler, seed, self.epoch, limit)[self.start:]
         self.plan = [shards[i:i+self.n] for i in range(0, len(shards), self.n)]
-        made = []   # the shards to load: this process's, or the first of a batch if it has none
-        for batch in self.plan: made += self.own(batch) or batch[:1]
-        return made
+        selected = []   # the shards to load: this process's, or the first of a batch if it has none
+        for batch in self.plan: selected += self.own(batch) or batch[:1]
+        return selected
 
     @property
     def batch_indices(self) -> list|None:
@@ -356,7 +356,7 @@ class ShardIterator:
     def __init__(self,
         loader:ShardLoader, # the loader of these batches
         it:Iterator         # iterates over shards: this process's if the indices are known, else all
-    ): self.loader,self.it,self.at = loader,it,0
+    ): self.loader,self.it,self.n_batches = loader,it,0
 
     def __iter__(self) -> Iterator: return self
     def __next__(self) -> Shards:
@@ -366,13 +366,13 @@ class ShardIterator:
             'dataset, or raise `CancelBatch` in `after_fetch`.') from e
 
     def _next(self):
-        loader,at = self.loader,self.at
-        self.at += 1
+        loader,i = self.loader,self.n_batches
+        self.n_batches += 1
         if loader.replay is None:
             shards = self._take_shards(loader.n)
             return Shards(loader.own(shards), shards[0])
-        if at>=len(loader.plan): raise StopIteration
-        n_own = len(loader.own(loader.plan[at]))
+        if i>=len(loader.plan): raise StopIteration
+        n_own = len(loader.own(loader.plan[i]))
         shards = self._take_shards(n_own or 1)   # if this process has none, the first shard was loaded
         return Shards(shards[:n_own], shards[0])
 

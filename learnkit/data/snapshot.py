@@ -44,7 +44,7 @@ class Snapshot:
             except BaseException as e: errors.append(e)
         if not errors: return
         first,*others = errors
-        for e in others: add_note(first, f'Another part could not be restored either: {type(e).__name__}: {text_of(e)}')
+        for e in others: add_note(first, f'Another state was not restored either: {type(e).__name__}: {text_of(e)}')
         raise first
 
     @uninterrupted
@@ -258,13 +258,13 @@ def _find_unrestorable(o):
     return None
 
 def snapshot_vars(
-    o:Any,             # an object with attributes
-    careful:bool=False # restore nothing, but warn, if an attribute has state that cannot be restored?
+    o:Any,                    # an object with attributes
+    all_or_nothing:bool=False # restore nothing, but warn, if an attribute has state that cannot be restored?
 ) -> Snapshot:
     "Take a snapshot of all attributes of `o`: of their references to objects, not of the objects' contents"
     now,saved,missing = vars(o),{**vars(o)},object()
     unrestorable = None
-    if careful: unrestorable = _find_unrestorable(o)
+    if all_or_nothing: unrestorable = _find_unrestorable(o)
     def restore():
         new     = now.keys() - saved.keys()
         changed = [k for k,v in saved.items() if now.get(k, missing) is not v]
@@ -278,12 +278,12 @@ def snapshot_vars(
     return Snapshot(restore)
 
 # %% ../../nbs/data/30b_contents.ipynb #5bc0f438
-_own = __name__.partition('.')[0],'fastcore','__main__'   # `__main__`: a script or a notebook
+_own_packages = __name__.partition('.')[0],'fastcore','__main__'   # `__main__`: a script or a notebook
 
 @lru_cache
 def _is_installed(module):
     package = f'{module}'.partition('.')[0]
-    if package in _own: return False
+    if package in _own_packages: return False
     if package in sys.stdlib_module_names: return True
     file = getattr(sys.modules.get(module), '__file__', None)
     if file is None: return False
@@ -336,12 +336,12 @@ class Depth(IntEnum):
 class Contents(NamedTuple):
     "The snapshot and the contents of an object, as `_look_into` finds them"
     snapshot:Snapshot=Snapshot() # the snapshot of the object itself
-    within:Iterable=()           # the objects in it, which are visited next
+    children:Iterable=()         # the objects in it, which are visited next
     depth:Depth=Depth.everything # how much of these to save
 
 # %% ../../nbs/data/30b_contents.ipynb #9fb24498
-_few  = 32     # in data, the entries of a longer container of constants are not visited
-_many = 1000   # in data, a longer container is watched, not copied
+_max_visited_constants = 32     # in data, the entries of a longer container of constants are not visited
+_max_copied_entries    = 1000   # in data, a longer container is watched, not copied
 _constants = {str,int,float,complex,bool,bytes,type(None),range,slice,torch.dtype,torch.device,torch.Size}
 _unchanging = _constants | {SequentialSampler,TensorDataset}   # reading data does not change instances of these
 
@@ -358,27 +358,27 @@ def _are_unchanging(objects):
 def _is_unchanging_kind(kind): return kind in _unchanging or hasattr(kind, '__array__')
 
 # %% ../../nbs/data/30b_contents.ipynb #f1214cd5
-def _look_into_container(o, depth, given):
+def _look_into_container(o, depth, was_passed):
     in_data = depth<Depth.everything
-    is_watched = in_data and python_class(type(o)).__len__(o)>_many
+    is_watched = in_data and python_class(type(o)).__len__(o)>_max_copied_entries
     is_fixed   = isinstance(o, (tuple,frozenset))
     if is_fixed or depth==Depth.generators: snapshot = Snapshot()
-    elif is_watched: snapshot = watch_entries(o, _few)
+    elif is_watched: snapshot = watch_entries(o, _max_visited_constants)
     else: snapshot = snapshot_entries(o)
-    within = []
-    if not is_watched: within = _list_within(o, in_data)
-    if not hasattr(o, '__dict__'): return Contents(snapshot, within, depth)
-    attributes = _look_into_object(o, depth, given)   # a subclass may have attributes
-    return Contents(Snapshot(snapshot, attributes.snapshot), [*within, *attributes.within], depth)
+    children = []
+    if not is_watched: children = _list_children(o, in_data)
+    if not hasattr(o, '__dict__'): return Contents(snapshot, children, depth)
+    attributes = _look_into_object(o, depth, was_passed)   # a subclass may have attributes
+    return Contents(Snapshot(snapshot, attributes.snapshot), [*children, *attributes.children], depth)
 
 # %% ../../nbs/data/30b_contents.ipynb #aed595f8
-def _list_within(o, in_data):
+def _list_children(o, in_data):
     "Return the objects to visit in a container: none of a long container of constants in data"
-    within = entries(o)
-    if isinstance(o, dict): within = within[1::2]   # the values
-    is_large = in_data and len(within)>_few
-    if is_large and _are_unchanging(within): return []
-    return within
+    children = entries(o)
+    if isinstance(o, dict): children = children[1::2]   # the values
+    is_large = in_data and len(children)>_max_visited_constants
+    if is_large and _are_unchanging(children): return []
+    return children
 
 # %% ../../nbs/data/30b_contents.ipynb #52b533de
 def _is_skipped(o):
@@ -387,30 +387,30 @@ def _is_skipped(o):
     if is_foreign(cls) and hasattr(cls, '__next__'): return True
     return isinstance(o, (Dispatcher,Stateful)) or _owns_learner(o)
 
-def _look_into_object(o, depth, given):
+def _look_into_object(o, depth, was_passed):
     has_attributes = hasattr(o, '__dict__') and not isinstance(o, type)
     if not has_attributes: return Contents(depth=depth)
     if _is_standard(type(o)): return Contents(depth=depth)
-    if not given and _is_skipped(o): return Contents(depth=depth)
+    if not was_passed and _is_skipped(o): return Contents(depth=depth)
     if isinstance(o, (Dataset,Sampler,DataLoader)): depth = Depth.data
     if type(o) is DataLoader: return Contents(_snapshot_dataloader(o), _get_members(o), depth)
     values = vars(o).values()
-    if depth==Depth.generators: return Contents(within=values, depth=Depth.generators)
+    if depth==Depth.generators: return Contents(children=values, depth=Depth.generators)
     in_data = depth==Depth.data
-    has_state = given or _has_state(o, in_data)
+    has_state = was_passed or _has_state(o, in_data)
     if not has_state:
         if not in_data: values = ()
-        return Contents(within=values, depth=Depth.generators)
+        return Contents(children=values, depth=Depth.generators)
     if isinstance(o, nn.Module): return _look_into_module(o, depth)
-    return Contents(snapshot_vars(o, careful=in_data), values, depth)
+    return Contents(snapshot_vars(o, all_or_nothing=in_data), values, depth)
 
 def _look_into_module(m:nn.Module, depth):
     is_wrapper = type(m).__module__.startswith(_wrappers)
     if is_wrapper or isinstance(m, LazyModuleMixin):   # other attributes of a wrapper such as DDP stay as they are
-        within = [*m.children(), *m.parameters(recurse=False), *m.buffers(recurse=False)]
-        return Contents(snapshot_attributes(m, 'training'), within, depth)
-    within = [v for k,v in vars(m).items() if k not in _hooks]
-    return Contents(snapshot_vars(m), within, depth)
+        children = [*m.children(), *m.parameters(recurse=False), *m.buffers(recurse=False)]
+        return Contents(snapshot_attributes(m, 'training'), children, depth)
+    children = [v for k,v in vars(m).items() if k not in _hooks]
+    return Contents(snapshot_vars(m), children, depth)
 
 # %% ../../nbs/data/30b_contents.ipynb #f74f7355
 def _snapshot_dataloader(dl):
@@ -430,7 +430,7 @@ def _get_members(dl):
 def _is_copied(size, depth):
     "Return whether a snapshot copies a tensor or array of `size` elements: at `Depth.data` only a small one"
     if depth==Depth.everything: return True
-    return depth==Depth.data and size<=_many
+    return depth==Depth.data and size<=_max_copied_entries
 
 def _snapshot_array(a, depth):
     if not _is_copied(len(a), depth): return Snapshot()
@@ -441,29 +441,29 @@ def _snapshot_small_tensor(t, depth):
     if is_lazy(t) or not _is_copied(t.numel(), depth): return Snapshot()
     return snapshot_tensor(t)
 
-def _look_into(o, depth, given):
+def _look_into(o, depth, was_passed):
     if isinstance(o, torch.Tensor): return Contents(_snapshot_small_tensor(o, depth))
-    if isinstance(o, containers): return _look_into_container(o, depth, given)
+    if isinstance(o, containers): return _look_into_container(o, depth, was_passed)
     if isinstance(o, array): return Contents(_snapshot_array(o, depth))
     generator = snapshot_generator(o)
     if generator.snapshots: return Contents(generator)
-    if not isinstance(o, (FunctionType,MethodType,partial)): return _look_into_object(o, depth, given)
-    within = ()
-    if depth!=Depth.everything: within = of_function(o)
-    return Contents(within=within, depth=Depth.generators)
+    if not isinstance(o, (FunctionType,MethodType,partial)): return _look_into_object(o, depth, was_passed)
+    children = ()
+    if depth!=Depth.everything: children = of_function(o)
+    return Contents(children=children, depth=Depth.generators)
 
 # %% ../../nbs/data/30b_contents.ipynb #0092cce4
 def snapshot_contents(
-    *objects:Any,        # models, callbacks, or any other objects
-    loaders:Iterable=(), # loaders, whose contents are treated as data
-    leave:Iterable=()    # parameters to skip
+    *objects:Any,              # models, callbacks, or any other objects
+    loaders:Iterable=(),       # loaders, whose contents are treated as data
+    skipped_params:Iterable=() # parameters to skip
 ) -> Snapshot:
     "Take a snapshot of all state in `objects` and `loaders`; until it is restored, a pass starts new workers"
     loaders = [*loaders]
     found:list[tuple[Any,Snapshot]] = [(dl, _snapshot_dataloader(dl)) for dl in loaders if type(dl) is DataLoader]
-    todo = [_ToVisit(o, Depth.everything, given=True) for o in objects]
-    for dl in loaders: todo += [_ToVisit(o, Depth.data, given=True) for o in _get_members(dl)]
-    if todo: found += _walk(todo, loaders, leave)
+    todo = [_ToVisit(o, Depth.everything, was_passed=True) for o in objects]
+    for dl in loaders: todo += [_ToVisit(o, Depth.data, was_passed=True) for o in _get_members(dl)]
+    if todo: found += _walk(todo, loaders, skipped_params)
     for o,_ in found:
         if isinstance(o, DataLoader): o._iterator = None   # a pass before the restore starts new workers
     return Snapshot(*[snapshot for _,snapshot in found])
@@ -472,8 +472,8 @@ def snapshot_contents(
 class _ToVisit(NamedTuple):
     "An object that `_walk` has yet to visit"
     object:Any
-    depth:int    # how much of the object to save
-    given:bool   # did the caller pass the object? If so, visit it even if it was visited before
+    depth:int       # how much of the object to save
+    was_passed:bool # did the caller pass the object? If so, visit it even if it was visited before
 
 def _walk(todo, known=(), params=()):
     """Yield `(object, snapshot)` for all objects that `todo` leads to; of `known` and `params` only those in `todo`
@@ -483,7 +483,7 @@ def _walk(todo, known=(), params=()):
     depths = {id(o):Depth.everything for o in known}   # the depth at which each object was visited
     alive  = [*known]                                  # keeps these objects alive, as a new object could get their id
     while todo:
-        o,depth,given = todo.pop()
+        o,depth,was_passed = todo.pop()
         if type(o) in _unchanging: continue
         if params and isinstance(o, nn.Parameter):   # at the first parameter: else `params` need not be read
             params = [*params]
@@ -491,20 +491,20 @@ def _walk(todo, known=(), params=()):
             for p in params: depths[id(p)] = Depth.everything
             params = ()
         seen_depth = depths.get(id(o), -1)
-        if seen_depth>=depth and not given: continue
+        if seen_depth>=depth and not was_passed: continue
         if seen_depth<depth:
             depths[id(o)] = depth
             alive.append(o)
-        snapshot,within,depth = _look_into(o, depth, given)
+        snapshot,children,depth = _look_into(o, depth, was_passed)
         yield o,snapshot
-        todo += [_ToVisit(v, depth, given=False) for v in within if type(v) not in _unchanging]
+        todo += [_ToVisit(v, depth, was_passed=False) for v in children if type(v) not in _unchanging]
 
 # %% ../../nbs/data/30b_contents.ipynb #6a1f8f42
 def generators_in(
     *objects:Any # loaders, datasets, or collate functions
 ) -> list:
     "Return a list of the distinct random number generators in `objects` and in the objects that `objects` refer to"
-    todo  = [_ToVisit(o, Depth.data, given=True) for o in objects]
+    todo  = [_ToVisit(o, Depth.data, was_passed=True) for o in objects]
     found = {id(o):o for o,_ in _walk(todo) if is_generator(o)}
     return [*found.values()]
 
@@ -520,4 +520,4 @@ def snapshot_forward(
     dl:Any=None      # the loader of the batches; None: no loader
 ) -> Snapshot:
     "Take a snapshot of the state that forward passes change: in the model, the loader and the random generators"
-    return Snapshot(snapshot_random(), snapshot_contents(model, loaders=[dl], leave=model.parameters()))
+    return Snapshot(snapshot_random(), snapshot_contents(model, loaders=[dl], skipped_params=model.parameters()))

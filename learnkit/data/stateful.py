@@ -123,18 +123,18 @@ class PositionedBatches:
     "Iterates over batches of data that tracks its position; `ended` is True once there are no more batches"
     ended,yielded = False,False
     def __init__(self,
-        it:Iterator,   # an iterator of batches
-        again:Any=None # returns another iterator, called if `it` yields no batch; None: the data has ended then
-    ): self.it,self.again = it,again
+        it:Iterator,     # an iterator of batches
+        restart:Any=None # returns another iterator, called if `it` yields no batch; None: the data has ended then
+    ): self.it,self.restart = it,restart
 
     def __iter__(self) -> Iterator: return self
     def __next__(self) -> Any:
         try: b = self._next()
         except StopIteration:
-            if self.yielded or self.again is None:
+            if self.yielded or self.restart is None:
                 self.ended = True
                 raise
-            self.it,self.again = self.again(),None
+            self.it,self.restart = self.restart(),None
             return next(self)
         self.yielded = True
         return b
@@ -192,12 +192,12 @@ class RngStream:
     ): self.seed,self.states = seed,None
 
     def __enter__(self) -> None:
-        self.outer = get_cpu_states()
+        self.outer_states = get_cpu_states()
         if self.states is None: seed_cpu(self.seed)
         else: set_cpu_states(*self.states)
     def __exit__(self, *args:Any) -> None:
         self.states = get_cpu_states()
-        set_cpu_states(*self.outer)
+        set_cpu_states(*self.outer_states)
 
     def state_dict(self) -> tuple:
         "Return the random states at the end of the last block, as numbers and tensors that a checkpoint can store"
@@ -264,25 +264,25 @@ class StepRecorder(GetAttr):
     ):
         self.it,self.i = it,0
         self.states:dict = {} if states is None else states
-        self.at = rng_fingerprints()   # the result of `rng_fingerprints` after the last draw of `it`
-        self.missed = False # were there more steps to record than `_max_steps`?
+        self.after_draw = rng_fingerprints()   # the result of `rng_fingerprints` after the last draw of `it`
+        self.is_incomplete = False # were there more steps to record than `_max_steps`?
 
     def __iter__(self) -> Iterator: return self
     def __next__(self) -> Any:
         before = rng_fingerprints()
-        odd = find_changed(self.at, before)
-        states = states_of(odd)
+        changed = find_changed(self.after_draw, before)
+        states = states_of(changed)
         try: return next(self.it)
         finally:
             after = rng_fingerprints()
             drawn = find_changed(before, after)
-            if odd and drawn: self._record(states)
-            if drawn: self.at = after
+            if changed and drawn: self._record(states)
+            if drawn: self.after_draw = after
             self.i += 1
 
     def _record(self, states):
-        self.missed = self.missed or len(self.states)>=_max_steps
-        if not self.missed: self.states[self.i] = pack_state(states)
+        self.is_incomplete = self.is_incomplete or len(self.states)>=_max_steps
+        if not self.is_incomplete: self.states[self.i] = pack_state(states)
 
     def again(self,
         n:int # the number of steps to repeat
@@ -297,7 +297,7 @@ class StepRecorder(GetAttr):
                 break
             except Exception: continue
             yield o
-        self.at = rng_fingerprints()
+        self.after_draw = rng_fingerprints()
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #b72acbae
 import json, pickle
@@ -310,7 +310,7 @@ from torch.utils.data._utils.worker import _generate_state
 from .parts import changed_names, may_lose_numbers, numbers_in, objects_in
 from .random import generator_fingerprint, generator_state, set_generator
 from .snapshot import generators_in
-from .workers import after_update
+from .workers import update_hooks
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #3dcdf5a1
 def _encode_states(states):
@@ -343,7 +343,7 @@ class UnsavedInWorker:
     ):
         objects = objects_in(**{str(i):o for i,o in enumerate(parts)}).values()
         self.lossy,self.stateful = [*filter(may_lose_numbers, objects)],[*filter(is_stateful, objects)]
-        self.reported = False
+        self.has_reported = False
         self.record()
 
     def record(self) -> None:
@@ -353,13 +353,13 @@ class UnsavedInWorker:
 
     def name_changes(self) -> str:
         "Return changed attributes and states as text; '' if nothing has changed, or if an earlier call returned some"
-        if self.reported: return ''
+        if self.has_reported: return ''
         found = []
         for o,before in self.numbers:
             names = ', '.join([f'`{k}`' for k in changed_names(o, numbers_in(o), before)])
             if names: found.append(f'{names} of {type(o).__name__}')
         found += self.changed_states()
-        self.reported = bool(found)
+        self.has_reported = bool(found)
         return ', '.join(found)
 
     def changed_states(self) -> list[str]:
@@ -372,36 +372,36 @@ class WorkerRecorder:
     def __init__(self,
         dl:DataLoader,      # the loader
         seed:int|None=None, # the base seed of the workers; None: PyTorch draws it
-        turn:int=0,         # the number of the worker that loads the first batch
+        first_batch:int=0,  # the number of the first batch to load, which determines the worker that loads it
         states:Any=None     # worker number -> its states to continue from; None: there are none
     ):
-        self.collate,self.own_init,self.n = dl.collate_fn,dl.worker_init_fn,dl.num_workers
-        self.seed,self.turn,self.states = seed,turn,states or {}
+        self.collate,self.own_init,self.n_workers = dl.collate_fn,dl.worker_init_fn,dl.num_workers
+        self.seed,self.first_batch,self.states = seed,first_batch,states or {}
 
     def begin(self,
         worker_id:int # the number of the worker, from 0
     ) -> None:
         "Seed this worker, restore its states, and record the state of its data"
         info:Any = get_worker_info()
-        self.number = (worker_id+self.turn) % self.n
+        self.number = (worker_id+self.first_batch) % self.n_workers
         if self.seed is not None: _seed_worker(info, self.seed, self.number)
         if self.own_init is not None: self.own_init(self.number)
         self.generators = generators_in(info.dataset, self.collate)
-        self.first = self._fingerprints()
+        self.first_fingerprints = self._get_fingerprints()
         self.unsaved = UnsavedInWorker(info.dataset, self.collate)
-        after_update.append(self.unsaved.record)   # changes from the main process are not due to samples
-        if self.number in self.states: self._set(**self.states[self.number])
+        update_hooks.append(self.unsaved.record)   # changes from the main process are not due to samples
+        if self.number in self.states: self._set_states(**self.states[self.number])
 
-    def _fingerprints(self):
+    def _get_fingerprints(self):
         "Return values that change when a generator draws: the global ones by name, the data's own by number"
         return {**rng_fingerprints(), **dict(enumerate(map(generator_fingerprint, self.generators)))}
-    def _set(self, rng, own):
+    def _set_states(self, rng, own):
         set_random_states(**rng)
         for i,s in own: set_generator(self.generators[i], s)
 
     def __call__(self, items:Any) -> list:
         b = self.collate(items)
-        drawn = find_changed(self.first, self._fingerprints())
+        drawn = find_changed(self.first_fingerprints, self._get_fingerprints())
         lost = self.unsaved.name_changes()
         if not drawn: return [b, self.number, '', lost]
         global_names = [k for k in drawn if isinstance(k, str)]
@@ -417,7 +417,8 @@ class StreamWorkerRecorder(WorkerRecorder):
         dl:DataLoader # the loader
     ):
         super().__init__(dl)
-        self.saves_own = is_stateful(dl) and is_stateful(dl.dataset)   # does the state include the data's generators?
+        # does the state include the data's generators?
+        self.saves_generators = is_stateful(dl) and is_stateful(dl.dataset)
         self.begins_anew = begins_anew(dl) is True   # does every pass begin at the start of the data?
 
     def begin(self,
@@ -425,28 +426,28 @@ class StreamWorkerRecorder(WorkerRecorder):
     ) -> None:
         "Seed this worker, and record the state of its data at the start of a pass"
         super().begin(worker_id)
-        self.last = self.first
-        self.at_start = self.unsaved.states
-        if self.saves_own or self.begins_anew: self.at_start = []
+        self.last_fingerprints = self.first_fingerprints
+        self.start_states = self.unsaved.states
+        if self.saves_generators or self.begins_anew: self.start_states = []
         self.unsaved.states = []   # compared only at the start of a pass, as a resumed run reads the pass again
         self.lost = ''
         info:Any = get_worker_info()   # never None, as this is called in a worker
         reseeds = hasattr(info.dataset, 'set_epoch')   # the epoch number may seed its generators
-        self.only_global = reseeds or self.saves_own
-        after_update.append(self._begin_pass)
+        self.only_global = reseeds or self.saves_generators
+        update_hooks.append(self._begin_pass)
 
     def _begin_pass(self):
         "At the start of a pass, find unsaved changes, and generators that have drawn and were not seeded again"
-        self.unsaved.states = self.at_start
+        self.unsaved.states = self.start_states
         self.lost = ', '.join(self.unsaved.changed_states())
         self.unsaved.states = []
-        now = self._fingerprints()
-        self.differs = any(now[k]==self.last[k]!=self.first[k] for k in now)
+        now = self._get_fingerprints()
+        self.differs = any(now[k]==self.last_fingerprints[k]!=self.first_fingerprints[k] for k in now)
 
     def __call__(self, items:Any) -> list:
         b = self.collate(items)
-        self.last = now = self._fingerprints()
-        drawn = find_changed(self.first, now)
+        self.last_fingerprints = now = self._get_fingerprints()
+        drawn = find_changed(self.first_fingerprints, now)
         if self.only_global: drawn = [k for k in drawn if isinstance(k, str)]
         report = ''
         if drawn or self.differs: report = 'drawn'
@@ -469,25 +470,25 @@ class RecordedStream:
 class RecordedBatches:
     "Mixin for the iterator of a `DataLoader`: collects the states that `WorkerRecorder` added to batches"
     _num_workers:int; _task_info:dict; _get_data:Any   # attributes of PyTorch's iterator
-    added:deque; before:dict   # the last states of this pass; the earlier ones by worker number
+    recent:deque; earlier:dict   # the last states of this pass; the earlier ones by worker number
     lost:set   # the changes of workers to their data, in words, which no checkpoint saves
-    n_batches = turn = 0       # how many batches this pass has yielded; the number of the worker in the first position
+    n_batches = first_worker = 0   # the number of batches yielded in this pass; the number of the worker in position 0
     def _next_data(self):
         try: b,number,encoded,lost = super()._next_data()
         except StopIteration: raise
         except BaseException:   # a worker has failed after drawing numbers: which one is unknown
-            self._add(*((number, None) for number in range(self._num_workers)))
+            self._add_records(*((number, None) for number in range(self._num_workers)))
             raise
-        self._add((number, encoded))
+        self._add_records((number, encoded))
         if lost: self.lost.add(lost)
         return b
 
-    def _add(self, *records):
-        self.added += [(self.n_batches, number, encoded) for number,encoded in records]
+    def _add_records(self, *records):
+        self.recent += [(self.n_batches, number, encoded) for number,encoded in records]
         self.n_batches += 1
-        while len(self.added)>_max_states: self._forget(*self.added.popleft())
+        while len(self.recent)>_max_states: self._store_as_earlier(*self.recent.popleft())
 
-    def _forget(self, i, number, encoded): self.before[number] = encoded
+    def _store_as_earlier(self, i, number, encoded): self.earlier[number] = encoded
 
     def _await_prefetched_states(self):
         "Wait for the batches that workers load in advance; return the states that they sent with them"
@@ -499,40 +500,40 @@ class RecordedBatches:
         for i,(worker,b) in sorted(self._task_info.items()):
             if isinstance(b, tuple): b = b[0]   # torchdata's loader sends its own state, too
             if isinstance(b, list): _,number,encoded,_ = b
-            else: number,encoded = (worker+self.turn)%self._num_workers,None   # loading failed
+            else: number,encoded = (worker+self.first_worker)%self._num_workers,None   # loading failed
             records.append((i, number, encoded))
         return records
 
     def _reset(self, *args, **kwargs):
-        for i,number,encoded in (*self.added, *self._await_prefetched_states()): self._forget(i, number, encoded)
-        self.added.clear()
+        for record in (*self.recent, *self._await_prefetched_states()): self._store_as_earlier(*record)
+        self.recent.clear()
         self.n_batches = 0
-        self._turn_back()
+        self._restore_worker_order()
         return super()._reset(*args, **kwargs)
 
-    def _turn_back(self):
+    def _restore_worker_order(self):
         "Put each persistent worker back into the position of its number"
         for k in ('_workers','_index_queues'):
             entries = getattr(self, k)
-            setattr(self, k, entries[-self.turn:] + entries[:-self.turn])
-        self.turn = 0
+            setattr(self, k, entries[-self.first_worker:] + entries[:-self.first_worker])
+        self.first_worker = 0
 
     def states(self,
         n:int # the number of batches of this pass that the model was trained on
     ) -> dict|None:
         "Return the workers' random states after `n` batches, by worker number, or None if they are unknown"
         first = 0
-        if self.added: first = self.added[0][0]
+        if self.recent: first = self.recent[0][0]
         if n>self.n_batches or n<first: return None
-        return self._decode_latest([(i, number, encoded) for i,number,encoded in self.added if i<n])
+        return self._decode_latest([(i, number, encoded) for i,number,encoded in self.recent if i<n])
 
     def states_at_end(self) -> dict|None:
         "Return the workers' random states at the start of the next pass, by worker number, or None if they are unknown"
-        return self._decode_latest((*self.added, *self._await_prefetched_states()))
+        return self._decode_latest((*self.recent, *self._await_prefetched_states()))
 
-    def _decode_latest(self, added):
-        records = {**self.before}
-        for _,number,encoded in added: records[number] = encoded
+    def _decode_latest(self, recent):
+        records = {**self.earlier}
+        for _,number,encoded in recent: records[number] = encoded
         if None in records.values(): return None
         return {number:_decode_states(encoded) for number,encoded in records.items() if encoded}
 
@@ -547,9 +548,9 @@ def record_batches(
 ) -> None:
     "Turn `it` into a `RecordedBatches`, which removes the workers' states from the batches"
     it.__class__ = _make_mixin_class(type(it), RecordedBatches)
-    it.added,it.lost = deque(),set()
-    it.before = {number:_encode_states(states) for number,states in recorder.states.items()}
-    it.turn = recorder.turn % recorder.n
+    it.recent,it.lost = deque(),set()
+    it.earlier = {number:_encode_states(states) for number,states in recorder.states.items()}
+    it.first_worker = recorder.first_batch % recorder.n_workers
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #af03cd28
 def record_stream(

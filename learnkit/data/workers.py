@@ -123,14 +123,14 @@ class DataInWorkers:
         "Return the changes since the last call, pickled, and the names of changed attributes that cannot be pickled"
         before,self.fingerprints = self.fingerprints,fingerprints_in(self.parts)
         sent,unsent = [],[]
-        for change in self._changes_since(before):
+        for change in self._find_changes(before):
             try: sent.append(pickle.dumps(change))
             except Exception:
                 old = before[change.path].get(change.name)
-                if old not in (None, fingerprint(None)): unsent.append(self._name(change))
+                if old not in (None, fingerprint(None)): unsent.append(self._describe(change))
         return sent,unsent
 
-    def _changes_since(self, before) -> Iterator[Change]:
+    def _find_changes(self, before) -> Iterator[Change]:
         for path,now in self.fingerprints.items():
             if path not in before: continue   # a new object is sent as the value of an attribute
             o,earlier = object_at(self.parts, path),before[path]
@@ -139,19 +139,19 @@ class DataInWorkers:
                 if is_new and not _is_on_accelerator(vars(o)[k]): yield Change(path, k, vars(o)[k], True)
             for k in earlier.keys() - now.keys(): yield Change(path, k, None, False)
 
-    def _name(self, change):
+    def _describe(self, change):
         o = object_at(self.parts, change.path)
         return f'`{change.name}` of {type(o).__name__}'
 
 def _is_on_accelerator(v): return isinstance(v, torch.Tensor) and v.device.type!='cpu'
 
 # %% ../../nbs/data/53_workers.ipynb #c045f57d
-parts_here:dict = {}    # in a worker: the objects that produce its batches
-after_update:list = []  # in a worker: functions to call after an update
-failures:list = []      # in the main process: why workers could not apply a change
+worker_parts:dict = {}    # in a worker: the objects that produce its batches
+update_hooks:list = []    # in a worker: functions to call after an update
+failures:list = []        # in the main process: why workers could not apply a change
 
 class StartWorker:
-    "A `worker_init_fn` that stores the dataset and the collate function in `parts_here`, for `apply_update`"
+    "A `worker_init_fn` that stores the dataset and the collate function in `worker_parts`, for `apply_update`"
     def __init__(self,
         dl:DataLoader # the loader, whose own `worker_init_fn` is called afterwards
     ): self.parts,self.init = dict(dataset=dl.dataset, collate_fn=dl.collate_fn),dl.worker_init_fn
@@ -159,7 +159,7 @@ class StartWorker:
     def __call__(self,
         worker_id:int # the number of the worker, from 0
     ) -> None:
-        parts_here.update(self.parts)
+        worker_parts.update(self.parts)
         if self.init is not None: self.init(worker_id)
 
 # %% ../../nbs/data/53_workers.ipynb #34341efd
@@ -174,9 +174,9 @@ def apply_update(
     "Update this worker's data to match the main process"
     dataset = get_worker_info().dataset   # type: ignore[union-attr]
     if update.epoch is not None: set_epoch(dataset, update.epoch)
-    parts = parts_here or dict(dataset=dataset)   # workers that started without `StartWorker` have no `parts_here`
+    parts = worker_parts or dict(dataset=dataset)   # workers that started without `StartWorker` have no `worker_parts`
     for change in map(pickle.loads, update.changes): apply_change(parts, change)
-    for f in after_update: f()
+    for f in update_hooks: f()
 
 # %% ../../nbs/data/53_workers.ipynb #8e9d44e7
 class Message:
@@ -231,7 +231,7 @@ class UpdatedWorkers:
     _index_queues:list      # PyTorch's queues, one for each worker
     data:DataInWorkers      # the state of the data in the workers
     epoch:int|None = None   # the number of the next pass; None: not sent
-    warned = False
+    has_warned = False
     def _reset(self, loader:DataLoader, first_iter:bool=False, **kwargs:Any) -> None:
         changes,unsent = self.data.collect_changes()
         update,self.epoch = Update(self.epoch, changes),None
@@ -244,9 +244,9 @@ class UpdatedWorkers:
     def _warn(self, unsent):
         why = [*dict.fromkeys(failures)]
         failures.clear()
-        if self.warned: return
+        if self.has_warned: return
         if not unsent and not why: return
-        self.warned = True
+        self.has_warned = True
         what = ', '.join(unsent) or 'their data'
         because = ', which cannot be sent to them'
         if why: because = f" ({'; '.join(why)})"
@@ -334,7 +334,7 @@ def inform_workers(
     finally:
         for dl,attributes,it in before:
             vars(dl).update(attributes)
-            if dl._iterator is not it: _after_start(dl)
+            if dl._iterator is not it: _finish_start(dl)
             keep_queues(dl)
 
 # %% ../../nbs/data/53_workers.ipynb #522f3b7c
@@ -346,7 +346,7 @@ def _prepare(dl, epoch):
     if seed is not None: dl.generator = torch.Generator().manual_seed(seed)   # the workers' seed is drawn from it
     _begin_watch(dl)
 
-def _after_start(dl):
+def _finish_start(dl):
     if dl in _watched and dl._iterator is not None: _watched[dl].remove_reports(dl._iterator)
     _send_updates(dl)
 

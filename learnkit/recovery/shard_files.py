@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..data.files import always_plain, are_small_ints, load_checked, with_metadata
+from ..data.files import are_small_ints, load_checked, plain_types, with_metadata
 from ..data.process import is_sharded, num_distrib, rank_distrib, team
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #82e731e7
@@ -31,7 +31,7 @@ def split_shards(
     def split(o, at):
         if isinstance(o, dict):
             rest = type(o)()
-            for k,v in o.items(): rest[k] = v if type(v) in always_plain else split(v, (*at,str(k)))
+            for k,v in o.items(): rest[k] = v if type(v) in plain_types else split(v, (*at,str(k)))
             return with_metadata(rest, getattr(o, '_metadata', None))
         if isinstance(o, (list,tuple)) and not are_small_ints(o):
             return type(o)(split(v, (*at,str(i))) for i,v in enumerate(o))

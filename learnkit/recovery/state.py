@@ -140,7 +140,7 @@ def _try_callbacks(learn, state):
     "Load callbacks' states and random states, then restore the old ones; raise ValueError if loading fails"
     old = {cb:deepcopy(cb.state_dict()) for cb in learn.cbs if cb.key in state['cbs']}
     params = [*named_params(learn).values()]
-    with snapshot_random(), snapshot_grads(params), snapshot_contents(*old, leave=params):
+    with snapshot_random(), snapshot_grads(params), snapshot_contents(*old, skipped_params=params):
         try:
             for cb in old: cb.load_state_dict(deepcopy(state['cbs'][cb.key]))
             for rng in (state['rng'], *state.get('rngs', ())): set_random_states(**rng)

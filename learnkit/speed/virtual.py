@@ -397,7 +397,7 @@ class VirtualShards(Callback):
             first = sum(map(find_bs, own[:i]))
             learn.current_run.in_part = slice(first, first+find_bs(shard))
         else:   # fires the events of a batch in a process without a shard
-            shard = self.shards.any
+            shard = self.shards.first
             learn.current_run.in_part = True
         self._seed(self.loader.first+i)
         try:
