@@ -215,16 +215,16 @@ skm_to_fastai = skm_to_learnkit
 
 # %% ../../nbs/measure/25b_sklearn_metrics.ipynb #0fefe346
 def sklearn_metric(
-    name:str, # the name of a function of `sklearn.metrics`
-    **kw:Any  # arguments of `skm_to_learnkit` and of the function
+    func:str, # the name of a function of `sklearn.metrics`
+    **kw:Any  # arguments of `skm_to_learnkit`, of `AccumMetric` (such as `name`), and of the function
 ) -> AccumMetric:
     "Make an `AccumMetric` from a scikit-learn function, imported only now; raise TypeError for torchmetrics arguments"
     with optional_import('This metric', 'scikit-learn', 'sklearn'): from sklearn import metrics
     others = _torchmetrics_args & kw.keys()
     if others: raise TypeError(
-        f"This metric calls scikit-learn's `{name}`, which has no argument `{min(others)}`. For a metric of "
+        f"This metric calls scikit-learn's `{func}`, which has no argument `{min(others)}`. For a metric of "
         f'torchmetrics write its module, too, such as `torchmetrics.Precision({min(others)}=...)`.')
-    return skm_to_learnkit(getattr(metrics, name), **kw)
+    return skm_to_learnkit(getattr(metrics, func), **kw)
 
 def check_threshold(
     name:str,          # the name of the function in the error
@@ -252,7 +252,7 @@ def as_factory(
 def Precision(
     axis:int=-1,               # axis of the classes in the predictions
     average:str|None='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
-    **kw:Any                   # more arguments of `sklearn.metrics.precision_score`
+    **kw:Any                   # `name`, and more arguments of `sklearn.metrics.precision_score`
 ) -> AccumMetric:
     "Precision of the predicted classes (argmax), from scikit-learn"
     return sklearn_metric('precision_score', axis=axis, average=average, **kw)
@@ -261,7 +261,7 @@ def Precision(
 def Recall(
     axis:int=-1,               # axis of the classes in the predictions
     average:str|None='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
-    **kw:Any                   # more arguments of `sklearn.metrics.recall_score`
+    **kw:Any                   # `name`, and more arguments of `sklearn.metrics.recall_score`
 ) -> AccumMetric:
     "Recall of the predicted classes (argmax), from scikit-learn"
     return sklearn_metric('recall_score', axis=axis, average=average, **kw)
@@ -271,7 +271,7 @@ def Recall(
 def F1Score(
     axis:int=-1,               # axis of the classes in the predictions
     average:str|None='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
-    **kw:Any                   # more arguments of `sklearn.metrics.f1_score`
+    **kw:Any                   # `name`, and more arguments of `sklearn.metrics.f1_score`
 ) -> AccumMetric:
     "F1 score of the predicted classes (argmax), from scikit-learn"
     return sklearn_metric('f1_score', axis=axis, average=average, **kw)
@@ -281,7 +281,7 @@ def F1ScoreMulti(
     thresh:float=.5,          # probability from which a label counts as present
     sigmoid:bool=True,        # apply a sigmoid to the outputs first?
     average:str|None='macro', # 'macro', 'micro', 'weighted' or 'samples'
-    **kw:Any                  # more arguments of `sklearn.metrics.f1_score`
+    **kw:Any                  # `name`, and more arguments of `sklearn.metrics.f1_score`
 ) -> AccumMetric:
     "F1 score for multi-label targets, from scikit-learn; raise ValueError if `thresh` is None"
     check_threshold('f1_score', thresh)
@@ -294,7 +294,7 @@ def RocAuc(
     axis:int=-1,              # axis of the classes in the predictions
     average:str|None='macro', # 'macro' or 'weighted'
     multi_class:str='ovr',    # 'ovr', one class against the rest, or 'ovo', one against one
-    **kw:Any                  # more arguments of `sklearn.metrics.roc_auc_score`
+    **kw:Any                  # `name`, and more arguments of `sklearn.metrics.roc_auc_score`
 ) -> AccumMetric:
     "Area under the ROC curve (ROC AUC) for three or more classes, from scikit-learn"
     kw = dict(average=average, multi_class=multi_class, **kw)
@@ -303,7 +303,7 @@ def RocAuc(
 @as_factory
 def RocAucBinary(
     axis:int=-1, # axis of the two classes in the predictions
-    **kw:Any     # more arguments of `sklearn.metrics.roc_auc_score`
+    **kw:Any     # `name`, and more arguments of `sklearn.metrics.roc_auc_score`
 ) -> AccumMetric:
     "Area under the ROC curve (ROC AUC) for two classes, from scikit-learn"
     return sklearn_metric('roc_auc_score', axis=axis, activation='binarysoftmax', **kw)

@@ -170,7 +170,7 @@ def class_metric(
     "Return a function that makes a metric: `func` of the predicted classes (argmax along `axis`)"
     def metric(
         axis:int=-1, # axis of the classes in the predictions
-        **kw:Any     # more arguments of the scikit-learn function
+        **kw:Any     # `name`, and more arguments of the scikit-learn function
     ) -> AccumMetric:
         return sklearn_metric(func, axis=axis, **{**defaults, **kw})
     return as_factory(metric, f'`sklearn.metrics.{func}` of the predicted classes (argmax)')
@@ -187,7 +187,7 @@ APScoreBinary    = class_metric('average_precision_score', activation='binarysof
 @check_args
 def FBeta(
     beta:float, # how much recall counts more than precision
-    **kw:Any    # `axis`, and more arguments of `sklearn.metrics.fbeta_score`
+    **kw:Any    # `axis`, `name`, and more arguments of `sklearn.metrics.fbeta_score`
 ) -> AccumMetric:
     "F-beta score of the predicted classes (argmax); recall counts `beta` times as much as precision"
     return class_metric('fbeta_score', beta=beta)(**kw)
@@ -195,7 +195,7 @@ def FBeta(
 @check_args
 def FBetaMulti(
     beta:float, # how much recall counts more than precision
-    **kw:Any    # `thresh`, `sigmoid`, and more arguments of `sklearn.metrics.fbeta_score`
+    **kw:Any    # `thresh`, `sigmoid`, `name`, and more arguments of `sklearn.metrics.fbeta_score`
 ) -> AccumMetric:
     "F-beta score for multi-label targets; recall counts `beta` times as much as precision"
     return label_metric('fbeta_score', beta=beta, average='macro')(**kw)
@@ -211,7 +211,7 @@ def label_metric(
     def metric(
         thresh:float|None=thresh, # probability from which a label counts as present; None: `func` takes probabilities
         sigmoid:bool=True,        # apply a sigmoid to the outputs first?
-        **kw:Any                  # more arguments of the scikit-learn function
+        **kw:Any                  # `name`, and more arguments of the scikit-learn function
     ) -> AccumMetric:
         if takes_labels: check_threshold(func, thresh)
         act = 'sigmoid' if sigmoid else 'no'
@@ -232,7 +232,7 @@ def value_metric(
 ) -> Callable:
     "Return a function that makes a metric: `func` of the predictions, without an activation or argmax"
     def metric(
-        **kw:Any # more arguments of the scikit-learn function
+        **kw:Any # `name`, and more arguments of the scikit-learn function
     ) -> AccumMetric:
         return sklearn_metric(func, is_class=False, **kw)
     return as_factory(metric, f'`sklearn.metrics.{func}` of the predictions')
@@ -248,12 +248,13 @@ def correlation_metric(
     "Return a function that makes a metric: the correlation `func` of predictions and targets"
     def metric(
         dim_argmax:int|None=None, # axis of the argmax; None: use the predictions unchanged
+        name:str|None=None,       # column in the history; None: the name of the scipy function
         **kw:Any                  # more arguments of the scipy function
     ) -> AccumMetric:
         with optional_import('This metric', 'scipy', 'sklearn'): from scipy import stats
         check_keywords(getattr(stats, func), kw)
         def correlation(preds, targs): return float(getattr(stats, func)(preds, targs, **kw)[0])
-        return AccumMetric(correlation, dim_argmax, to_np=True, name=func)
+        return AccumMetric(correlation, dim_argmax, to_np=True, name=name or func)
     return as_factory(metric, f'The correlation `scipy.stats.{func}` of predictions and targets')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #75b228ce

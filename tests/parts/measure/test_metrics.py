@@ -470,6 +470,11 @@ def test_mk_metric(m, kind, name):
     assert type(met)==kind and met.name==name
     if isinstance(m, Metric): assert (met is m) is not hasattr(m, 'as_metric')
 
+@pytest.mark.parametrize('make', [Precision, Recall, F1Score, F1ScoreMulti, RocAuc, RocAucBinary, Jaccard, partial(FBeta, 2.), partial(FBetaMulti, 2.),
+    RocAucMulti, R2Score, PearsonCorrCoef, partial(skm_to_learnkit, skm.f1_score)])
+def test_metrics_of_scikit_learn_and_scipy_take_a_name(make):
+    assert make(name='mine').name=='mine'!=make().name
+
 @pytest.mark.parametrize('m', ['accuracy', 3, None, {}, torch.tensor(1.)])
 def test_not_a_metric(m):
     with pytest.raises(TypeError, match='function of predictions and targets'): mk_metric(m)
