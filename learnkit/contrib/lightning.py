@@ -126,7 +126,8 @@ class LightningTrainer(View):
         return inf if n is None else n
     @property
     def num_val_batches(self) -> list:
-        "The number of batches in a validation, in a list; infinite if unknown"
+        "A list with the number of batches in a validation, infinite if unknown; empty without a validation set"
+        if self.learn.dls.valid is None: return []
         n = loader_len(self.learn.dls.valid)
         return [inf if n is None else n]
     @property

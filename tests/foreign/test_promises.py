@@ -7,7 +7,8 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 from learnkit.all import CheckpointCallback, DataLoaders, ItemIndices, Learner, displays, event
-from learnkit.contrib import composer, fastnlp as nlp, pytorch_accelerated as pa
+from learnkit.contrib import composer, fastnlp as nlp, lightning, pytorch_accelerated as pa
+from learnkit.contrib.foreign import view_of
 from learnkit.loop.names import names_in
 
 here = Path(__file__).parent
@@ -330,6 +331,15 @@ def test_fastnlp_raises_for_what_it_cannot_do():
                         (lambda: trainer().save_model('x', only_state_dict=False), 'model_save_fn'), (lambda: trainer().load_model('x', only_state_dict=False), 'model_load_fn')]:
         with pytest.raises(ValueError, match=match): wrong()
     with pytest.raises(TypeError, match='such as `Event.on_train_begin'): nlp.Trainer.on('on_train_begin')
+
+# Lightning
+
+def test_lightning_counts_validation_batches_only_with_a_validation_set():
+    def num_val_batches(*dls):
+        learn = Learner(dls, nn.Linear(1, 1), F.mse_loss)
+        return view_of(lightning.LightningTrainer, learn).num_val_batches
+    assert num_val_batches([1, 2], [3]) == [1]
+    assert num_val_batches([1, 2], None) == []
 
 # Composer
 
