@@ -226,7 +226,7 @@ class NLPEvaluator(View):
     def run(self,
         num_eval_batch_per_dl:int=-1 # batches of the loader to evaluate; -1: all
     ) -> dict:
-        "Validate; return the loss and the metrics under fastNLP's names"
+        "Validate, and return the loss and the metrics under fastNLP's names"
         cbs = [] if num_eval_batch_per_dl<0 else [LimitBatches(valid=num_eval_batch_per_dl)]
         loss,*values = self.learn.validate(cbs=cbs)
         names = [m.name for m in self.learn.metrics]

@@ -244,7 +244,7 @@ def save_here(
     file:Any,           # a path, relative to the current folder
     with_opt:bool=False # save the optimizer's state too?
 ) -> Path:
-    "Save the model as `learn.save` does, but in exactly this file, whose folder is created; return its path"
+    "Save the model as `learn.save` does, but in exactly this file; create its folder, and return the absolute path"
     path = Path(os.fspath(file)).absolute()
     if rank_distrib()==0: path.parent.mkdir(parents=True, exist_ok=True)
     written = learn.save(path, with_opt=with_opt)

@@ -193,7 +193,7 @@ class LightningModule(View):
         *args:Any,   # passed to the model
         **kwargs:Any # passed to the model
     ) -> Any:
-        "Call the model"
+        "Call the model with these arguments, and return its output"
         return self.learn.model(*args, **kwargs)
 
     def __copy__(self): return copy.copy(self.learn.model)
@@ -305,7 +305,7 @@ class LightningCallback(ForeignCallback):
         return common
 
     def keywords(self, name):
-        "Return the `stage` for `setup` and `teardown`; nothing for other methods"
+        "Return the argument `stage` of `setup` and `teardown`, or {} for other methods"
         if name not in ('setup','teardown'): return {}
         return dict(stage=self._trainer().stage)
     def _outputs(self, name):

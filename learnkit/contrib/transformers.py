@@ -273,7 +273,7 @@ class HFCallback(ForeignCallback):
         "Return `args`, `state` and `control`, which every method receives"
         return view_of(HFArguments, self.learn),self._state(),self.control
     def keywords(self, name):
-        "Return model, optimizer and loaders, and for some methods the logs or metrics"
+        "Return model, optimizer and loaders; for `on_log` also the logs, for `on_evaluate`, `on_predict` the metrics"
         learn = self.learn
         loaders = dict(train_dataloader=learn.dls.train, eval_dataloader=learn.dls.valid)
         optimizer = getattr(learn.opt, 'opt', learn.opt)

@@ -35,7 +35,7 @@ class LogFile(Stateful):
         self.pid   = None    # the process that has opened the file
 
     def open(self) -> None:
-        "Open and lock the file, or create it; raise OSError if that fails, ValueError if another run has it open"
+        "Lock the file, and open or create it; raise OSError if that fails, ValueError if another run has it open"
         if self.file is not None and not self.file.closed: return   # Ctrl-C may have left a closed file
         path = self.path
         self.lock.acquire(path.with_name(f'.{path.name}.lock'), path, 'give this run a file of its own (`fname`)')

@@ -404,7 +404,7 @@ def _are_tokens(t):
 def first_batch(
     dl:Any # a loader
 ) -> Any:
-    "Return the first batch; restore the loader's position and the random states; raise ValueError if it is empty"
+    "Return the first batch of `dl`; restore its position and the random states; raise ValueError if `dl` is empty"
     with Snapshot(snapshot_contents(loaders=[dl]), snapshot_random()):
         for b in dl: return b
     raise ValueError('the loader is empty, so there is nothing to show')
