@@ -45,10 +45,10 @@ class Count(int):
     "A number of epochs, batches or samples: an int with the attributes `value` and `unit`, as in Composer"
     unit:str = ''
     value = property(int)
-    def __add__(self, o): return _count(int(self)+int(o), self.unit)
-    def __sub__(self, o): return _count(int(self)-int(o), self.unit)
+    def __add__(self, o): return _make_count(int(self)+int(o), self.unit)
+    def __sub__(self, o): return _make_count(int(self)-int(o), self.unit)
 
-def _count(n, unit):
+def _make_count(n, unit):
     count = Count(n)
     count.unit = unit
     return count
@@ -183,12 +183,12 @@ def run_of(
     return next(cb for cb in learn.cbs if isinstance(cb, ComposerRun))
 
 # %% ../../nbs/contrib/60_composer.ipynb #041ebade
-def _timestamp(counts):
+def _make_timestamp(counts):
     "Return the batches and samples of a validation or prediction as a `Timestamp`"
-    batches,samples = _count(counts.batches, 'ba'),_count(counts.samples, 'sp')
-    no_epochs,no_tokens = _count(0, 'ep'),_count(0, 'tok')
+    batches,samples = _make_count(counts.batches, 'ba'),_make_count(counts.samples, 'sp')
+    no_epochs,no_tokens = _make_count(0, 'ep'),_make_count(0, 'tok')
     took = timedelta(seconds=counts.seconds)
-    return Timestamp(iteration=_count(0, 'iter'), epoch=no_epochs, epoch_in_iteration=no_epochs,
+    return Timestamp(iteration=_make_count(0, 'iter'), epoch=no_epochs, epoch_in_iteration=no_epochs,
                      batch=batches, batch_in_epoch=batches, sample=samples, sample_in_epoch=samples,
                      token=no_tokens, token_in_epoch=no_tokens, total_wct=took, epoch_wct=took, batch_wct=took)
 
@@ -242,11 +242,11 @@ class ComposerState(View):
     @property
     def eval_timestamp(self) -> Any:
         "The `Timestamp` of the current validation: its batches, samples and time so far"
-        return _timestamp(run_of(self.learn).valid)
+        return _make_timestamp(run_of(self.learn).valid)
     @property
     def predict_timestamp(self) -> Any:
         "The `Timestamp` of the current prediction: its batches, samples and time so far"
-        return _timestamp(run_of(self.learn).predicted)
+        return _make_timestamp(run_of(self.learn).predicted)
 
     @property
     def loss(self) -> Any:
@@ -287,7 +287,7 @@ class ComposerState(View):
         "The number of batches in `dataloader`; None if it is unknown, or if there is no loader"
         if self.dataloader is None: return None
         n = loader_len(self.dataloader)
-        return None if n is None else _count(n, 'ba')
+        return None if n is None else _make_count(n, 'ba')
     @property
     def dataloader_label(self) -> str|None:
         "The kind of loader of the current event: 'train', 'eval' or 'predict'; None if the event has none"
@@ -302,14 +302,14 @@ class ComposerState(View):
         learn,run = self.learn,run_of(self.learn)
         epochs = learn.epoch+run.is_over
         counts = Counts() if run.is_over else run.train   # the next epoch has none yet
-        no_tokens = _count(0, 'tok')
+        no_tokens = _make_count(0, 'tok')
         return Timestamp(
             total_wct=timedelta(seconds=run.all_seconds), epoch_wct=timedelta(seconds=counts.seconds),
             batch_wct=timedelta(seconds=counts.last_seconds),
-            iteration=_count(run.iteration, 'iter'), epoch=_count(epochs, 'ep'),
-            epoch_in_iteration=_count(epochs-run.first_epoch, 'ep'),
-            batch=_count(learn.train_iter, 'ba'), batch_in_epoch=_count(counts.batches, 'ba'),
-            sample=_count(run.all_samples, 'sp'), sample_in_epoch=_count(counts.samples, 'sp'),
+            iteration=_make_count(run.iteration, 'iter'), epoch=_make_count(epochs, 'ep'),
+            epoch_in_iteration=_make_count(epochs-run.first_epoch, 'ep'),
+            batch=_make_count(learn.train_iter, 'ba'), batch_in_epoch=_make_count(counts.batches, 'ba'),
+            sample=_make_count(run.all_samples, 'sp'), sample_in_epoch=_make_count(counts.samples, 'sp'),
             token=no_tokens, token_in_epoch=no_tokens)
 
     @property

@@ -307,15 +307,15 @@ class NLPCallback(ForeignCallback):
         learn,trainer = self.learn,self._trainer()
         match name:
             case 'on_after_trainer_initialized': return trainer,trainer.driver
-            case 'on_train_batch_begin':         return trainer,self._batch(),learn.batches.indices
-            case 'on_before_backward':           return trainer,self._outputs()
+            case 'on_train_batch_begin':         return trainer,self._pass_batch(),learn.batches.indices
+            case 'on_before_backward':           return trainer,self._make_outputs()
             case 'on_evaluate_end':              return trainer,results_of(measure_epoch(learn))
             case 'on_sanity_check_end':          return trainer,self._sanity_results()
             case 'on_exception':                 return trainer,trainer.stopped or learn.exc
         if name.endswith(('_optimizers_step','_zero_grad')): return trainer,trainer.optimizers
         return trainer,
 
-    def _batch(self):
+    def _pass_batch(self):
         "Return the batch; store a copy of its entries, to find those that the wrapped callback replaces"
         batch = batch_of(self.learn)
         self.passed_batch = batch,_copy_entries(batch)
@@ -331,7 +331,7 @@ class NLPCallback(ForeignCallback):
         found = dict(_read_sanity_results(self.learn))
         if 'valid_loss' in found: found['loss'] = found.pop('valid_loss')
         return results_of(Measured({}, found, {}))
-    def _outputs(self):
+    def _make_outputs(self):
         learn = self.learn
         out = output_of(learn)
         if not isinstance(out, Mapping): out = dict(pred=out)
@@ -606,7 +606,7 @@ class CallbackManager:
 def _do_nothing(*args): return None
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #bfa2d699
-_bars = 'auto','rich','tqdm','raw',None
+_bar_kinds = 'auto','rich','tqdm','raw',None
 
 class Trainer:
     "Creates a Learner, `trainer.learn`, from the arguments of fastNLP's `Trainer`"
@@ -631,8 +631,8 @@ class Trainer:
         marker:str|None=None,          # also call functions that `Trainer.on` decorated with this marker; None: none
         loss_func:Callable|None=None   # the loss function, as for a Learner; None: the model's own loss
     ):
-        if progress_bar not in _bars: raise ValueError(
-            f"progress_bar must be one of {', '.join(map(repr, _bars))}, not {progress_bar!r}")
+        if progress_bar not in _bar_kinds: raise ValueError(
+            f"progress_bar must be one of {', '.join(map(repr, _bar_kinds))}, not {progress_bar!r}")
         functions = [o for o in self.waiting if o[2] in (None,marker,'all')]
         self.waiting[:] = [o for o in self.waiting if o[2] is not None]
         if device is not None: model.to(device)

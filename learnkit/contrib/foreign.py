@@ -210,7 +210,7 @@ def measure_epoch(
     rec,row = learn.recorder,learn.recorder.row
     known = {k:v for k,v in row.items() if v is not None}
     valid = _pick_known(known, zip(_list_unprefixed_names(rec.valid), rec.valid_names))
-    train = _pick_known(known, _train_columns(rec).items())
+    train = _pick_known(known, _find_train_columns(rec).items())
     if 'train_loss' in known: train |= _read_means(learn)
     own   = {'epoch', 'time', *rec.train_names, *rec.valid_names}
     other = {k:v for k,v in known.items() if k not in own}
@@ -231,7 +231,7 @@ def _read_means(learn):
     return means.values
 
 # %% ../../nbs/contrib/35_foreign.ipynb #20096faa
-def _train_columns(rec):
+def _find_train_columns(rec):
     "Return {name without prefix: column} of the training metrics"
     names = rec.train_names[1:]   # all but the loss
     if not names: return {}

@@ -173,7 +173,7 @@ class KerasCallback(ForeignCallback):
         learn,theirs = self.learn,self.theirs
         model = view_of(KerasModel, learn)
         epochs = learn.n_epoch if learn.mode=='fit' else 1
-        params = dict(verbose=0, epochs=epochs, steps=self._steps())
+        params = dict(verbose=0, epochs=epochs, steps=self._find_n_steps())
         has_model = getattr(theirs, 'model', None) is model
         if has_model and theirs.params==params: return
         if not has_model: model.stop_training = False
@@ -181,7 +181,7 @@ class KerasCallback(ForeignCallback):
         theirs.set_model(model)
         if self._has_auto_mode(): self._set_mode()
 
-    def _steps(self):
+    def _find_n_steps(self):
         learn = self.learn
         if learn.mode=='fit' or learn.batches is None: return loader_len(learn.dls.train)
         return loader_len(learn.batches.loader)
@@ -217,20 +217,20 @@ class KerasCallback(ForeignCallback):
     def arguments(self, name):
         "Return the index of the batch or epoch and the logs, or only the logs, as Keras passes them to the method"
         learn = self.learn
-        if '_batch_' in name: return learn.iter,self._share_logs(name, self._batch_logs(name))
+        if '_batch_' in name: return learn.iter,self._share_logs(name, self._make_batch_logs(name))
         match name:
             case 'on_epoch_begin': return learn.epoch,{}
             case 'on_epoch_end':   return learn.epoch,self.last_logs
             case 'on_train_end':   return self.last_logs,
-            case 'on_test_end':    return self._share_logs(name, self._valid_logs()),
+            case 'on_test_end':    return self._share_logs(name, self._make_valid_logs()),
         return {},
 
-    def _batch_logs(self, name):
+    def _make_batch_logs(self, name):
         if name.endswith('begin'): return {}
         if '_predict_' in name: return dict(outputs=output_of(self.learn))
-        if '_test_' in name: return self._valid_logs()
+        if '_test_' in name: return self._make_valid_logs()
         return by_name(self.learn.training_means.values)
-    def _valid_logs(self):
+    def _make_valid_logs(self):
         meter = self.learn.current_run.phase_meter
         if meter is None and self.learn.mode=='fit': meter = self.learn.recorder.valid   # the validation has ended
         if meter is None: return {}

@@ -297,7 +297,7 @@ class LightningCallback(ForeignCallback):
         "Return the trainer, the module, and the other arguments that Lightning passes to method `name`"
         learn = self.learn
         common = self._trainer(),view_of(LightningModule, learn)
-        if '_batch_' in name: return *common,*self._outputs(name),batch_of(learn),learn.iter
+        if '_batch_' in name: return *common,*self._make_outputs(name),batch_of(learn),learn.iter
         match name:
             case 'on_before_backward': return *common,learn.loss_grad
             case 'on_before_optimizer_step'|'on_before_zero_grad': return *common,common[0].optimizers[0]
@@ -308,7 +308,7 @@ class LightningCallback(ForeignCallback):
         "Return the argument `stage` of `setup` and `teardown`, or {} for other methods"
         if name not in ('setup','teardown'): return {}
         return dict(stage=self._trainer().stage)
-    def _outputs(self, name):
+    def _make_outputs(self, name):
         "Return a tuple with the output of the step, for the end of a batch; empty for its beginning"
         learn = self.learn
         if not name.endswith('end'): return ()

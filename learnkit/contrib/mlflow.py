@@ -19,7 +19,7 @@ from ..observe.services import ServiceLogger, as_columns, pictures
 # %% ../../nbs/contrib/10_mlflow_logger.ipynb #c2a7cfa9
 def _to_valid_name(k): return re.sub(r'[^\w\-. :/]', '_', k)
 
-def _mlflow() -> Any:
+def _import_mlflow() -> Any:
     "Return the package `mlflow`; in a function, because type checkers confuse it with this module"
     with optional_import('MLflowLogger', 'mlflow', 'mlflow'): import mlflow
     return mlflow
@@ -43,7 +43,7 @@ class MLflowLogger(ServiceLogger):
     def client(self) -> Any:
         "The `MlflowClient` for `tracking_uri`, created at the first access"
         if self._client is None:
-            mlflow = _mlflow()
+            mlflow = _import_mlflow()
             environ.setdefault('MLFLOW_HTTP_REQUEST_MAX_RETRIES', '1')   # this logger sends rows again itself
             self._client = mlflow.MlflowClient(self.tracking_uri)
         return self._client
@@ -59,7 +59,7 @@ class MLflowLogger(ServiceLogger):
     def _active_run(self):
         "Return the id of the user's active run in this thread; None if there is none, or with a `tracking_uri`"
         if self.tracking_uri is not None: return None
-        active = _mlflow().active_run()
+        active = _import_mlflow().active_run()
         return None if active is None else active.info.run_id
 
     def _join_run(self, id):
@@ -75,7 +75,7 @@ class MLflowLogger(ServiceLogger):
     def _create_run(self):
         "Create a run in `experiment`; without `experiment` and `tracking_uri`, in MLflow's current one; return its id"
         if self.experiment is None and self.tracking_uri is None:
-            mlflow = _mlflow()
+            mlflow = _import_mlflow()
             nested = mlflow.active_run() is not None
             with mlflow.start_run(run_name=self.run_name, tags=self.tags, nested=nested) as run: pass
             return run.info.run_id

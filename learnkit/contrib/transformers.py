@@ -43,9 +43,9 @@ def speed_of(
     return {**res, f'{phase}_steps_per_second':n_steps/seconds}
 
 # %% ../../nbs/contrib/50_transformers.ipynb #d85ad7d7
-def _batch_size(dl): return getattr(dl, 'batch_size', None)
-def _train_batch_size(learn): return _batch_size(learn.dls.train)
-def _eval_batch_size(learn): return _batch_size(learn.dls.valid)
+def _batch_size_of(dl): return getattr(dl, 'batch_size', None)
+def _train_batch_size(learn): return _batch_size_of(learn.dls.train)
+def _eval_batch_size(learn): return _batch_size_of(learn.dls.valid)
 
 # %% ../../nbs/contrib/50_transformers.ipynb #d9a5a84c
 def _find_lr(learn):
@@ -200,14 +200,14 @@ class HFCallback(ForeignCallback):
     def after_step(self): self.has_stepped = True
     def after_batch(self):
         learn = self.learn
-        if not learn.training: return self._count(learn)
+        if not learn.training: return self._count_batch(learn)
         self.step_losses.append(learn.loss)
         if not self.has_stepped: return
         self._state().epoch = learn.pct_train*learn.n_epoch
         self.unlogged_loss = self.unlogged_loss + sum(self.step_losses)/len(self.step_losses)
         self.n_steps,self.n_unlogged_steps,self.step_losses = self.n_steps+1,self.n_unlogged_steps+1,[]
 
-    def _count(self, learn):
+    def _count_batch(self, learn):
         self.n_batches += 1
         self.n_samples += find_bs(learn.xb)
 

@@ -70,7 +70,7 @@ def _read_row(history):
 # %% ../../nbs/contrib/05_wandb_logger.ipynb #3bc1f595
 _step_name = 'learnkit/step'
 
-def _wandb() -> Any:
+def _import_wandb() -> Any:
     "Return the package `wandb`; in a function, because type checkers confuse it with this module"
     with optional_import('WandbLogger', 'wandb', 'wandb'): import wandb
     return wandb
@@ -91,7 +91,7 @@ class WandbLogger(ServiceLogger):
     def open(self, id):
         if self.experiment is not None and self.experiment.id!=id: self.close('killed')   # another run begins
         if self.experiment is None:
-            active = None if 'reinit' in self.init else _wandb().run
+            active = None if 'reinit' in self.init else _import_wandb().run
             self.is_own_run = active is None or id not in (None, active.id)
             if self.is_own_run: self._begin_run(id)
             else: self._join_run(active, is_new=id is None)
@@ -103,7 +103,7 @@ class WandbLogger(ServiceLogger):
         args = dict(project=self.project, dir=str(self.learn.path), reinit='create_new', resume='allow')
         args |= self.init
         args['id'] = id or self.init.get('id')
-        self.experiment = run = _wandb().init(**args)
+        self.experiment = run = _import_wandb().init(**args)
         self.newest_step = max(last, run.starting_step-1)   # the newest step in the files or on the server
         self.file = WandbFile(Path(run.dir).parent/f'run-{run.id}.wandb')
         weakref.finalize(self.learn, run.finish).atexit = False   # W&B finishes runs at exit itself
@@ -165,7 +165,7 @@ class WandbLogger(ServiceLogger):
         self.experiment.log({**values, _step_name:step})
 
     def _wrap_media(self, kind, values):
-        wandb = _wandb()
+        wandb = _import_wandb()
         if kind=='images': return {k:[*map(wandb.Image, pictures(v))] for k,v in values.items()}
         if kind=='histograms': return {k:wandb.Histogram(v.numpy()) for k,v in values.items() if len(v)}
         if kind=='tables': return {k:wandb.Table(**as_columns(v)) for k,v in values.items()}

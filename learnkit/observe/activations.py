@@ -175,10 +175,10 @@ class ActivationStats(ActivationPlots, HookCallback):
     def after_batch(self) -> None:
         if self.calls is not None: self.calls = None   # the batch was cancelled
         super().after_batch()
-    def after_train(self) -> None: self._read()
+    def after_train(self) -> None: self._copy_stats_to_cpu()
     def cleanup(self) -> None:
         super().cleanup()
-        self._read()
+        self._copy_stats_to_cpu()
 
     def hook(self,
         m:nn.Module, # the layer
@@ -205,7 +205,7 @@ class ActivationStats(ActivationPlots, HookCallback):
         self.unread.append((layers, ns, stats))
         self.iters.append(self.learn.train_iter)
 
-    def _read(self):
+    def _copy_stats_to_cpu(self):
         "Copy the statistics that are still on the device to main memory, all at once"
         if not self.unread: return
         n_layers,n_batches = len(self.modules),len(self.unread)
@@ -220,7 +220,7 @@ class ActivationStats(ActivationPlots, HookCallback):
 
     def table(self) -> torch.Tensor:
         "Return batch x layer x (mean, standard deviation, fraction near zero, *counts); raise ValueError if empty"
-        self._read()
+        self._copy_stats_to_cpu()
         if not self.tables: raise ValueError('ActivationStats has recorded no batch yet: call `learn.fit(n)` first')
         if len(self.tables)>1: self.tables = [torch.cat(self.tables)]
         return self.tables[0]

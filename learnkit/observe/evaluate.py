@@ -41,7 +41,7 @@ Learner.dl_name = property(_find_dl_name, _set_dl_name, None, _find_dl_name.__do
 @patch
 @uninterrupted
 @contextmanager
-def _named(self:Learner,
+def _with_dl_name(self:Learner,
     name:str,           # the name of the loader validated in this block
     metrics:L|None=None # the `Metric`s for this loader; None: the Learner's
 ) -> Iterator[Learner]:
@@ -57,7 +57,7 @@ def _named(self:Learner,
 @uninterrupted
 def _evaluate(self:Learner, name:str, dl:Any, metrics:L|None=None) -> dict:
     "Validate the loader `dl`, and return the loss and the metrics by name"
-    with self._named(name, metrics):
+    with self._with_dl_name(name, metrics):
         values = self.validate(dl=dl)
         names  = [m.name for m in self.metrics]
         return dict(zip(['loss', *names], values))

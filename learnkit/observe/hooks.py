@@ -99,7 +99,7 @@ class Hooks:
     def __exit__(self, *args) -> None: self.remove()
 
 # %% ../../nbs/observe/10a_hooks.ipynb #1e4fe289
-def _output(m, i, o): return o
+def _return_output(m, i, o): return o
 
 @check_args
 def hook_output(
@@ -109,7 +109,7 @@ def hook_output(
     grad:bool=False    # store the gradients of the output, a tuple, instead of the output
 ) -> Hook:
     "Return a `Hook` that stores the output of `module`"
-    return Hook(module, _output, not grad, detach, cpu)
+    return Hook(module, _return_output, not grad, detach, cpu)
 
 @check_args
 def hook_outputs(
@@ -119,7 +119,7 @@ def hook_outputs(
     grad:bool=False              # store the gradients of the outputs, tuples, instead of the outputs
 ) -> Hooks:
     "Return `Hooks` that store the output of each module"
-    return Hooks(modules, _output, not grad, detach, cpu)
+    return Hooks(modules, _return_output, not grad, detach, cpu)
 
 # %% ../../nbs/observe/10b_hook_callback.ipynb #eaaa55e5
 from warnings import warn
@@ -169,7 +169,7 @@ class HookCallback(Callback):
 
     def before_fit(self) -> None:
         model = self.learn.model
-        self.modules  = self._layers(get_model(model)) if self.given_modules is None else list(self.given_modules)
+        self.modules  = self._find_layers(get_model(model)) if self.given_modules is None else list(self.given_modules)
         self.is_compiled = _is_compiled(model)
         if self.every is not None: return
         if self.is_compiled: warn(f'hooks do not work in compiled code, so the model runs uncompiled with {self}. '
@@ -190,7 +190,7 @@ class HookCallback(Callback):
         if self.every is None or not self.learn.training: return False
         return self.learn.train_iter%self.every==0
 
-    def _layers(self, model):
+    def _find_layers(self, model):
         "Return the layers to hook; raise ValueError if there are none"
         modules = [m for _,m in layers(model)]
         if not self.include_paramless: modules = [*filter(has_params, modules)]

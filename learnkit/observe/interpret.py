@@ -313,15 +313,15 @@ def _overlay(ax, mask, highest):
     ax.imshow(np.ma.masked_equal(classes, 0), alpha=.5, interpolation='nearest', **colors)
 
 # %% ../../nbs/observe/60b_show.ipynb #34788d5f
-def _is_texts(t):
+def _are_texts(t):
     if not isinstance(t, (list,tuple)) or not t: return False
     return all(isinstance(o, str) for o in t)
 
-def _pick_sample(t, i): return t[i] if _is_texts(t) else _pick(t, i)
+def _pick_sample(t, i): return t[i] if _are_texts(t) else _pick(t, i)
 
 def _take_first(n, t):
     "Return the first `n` samples of a batch"
-    if _is_texts(t): return t[:n]
+    if _are_texts(t): return t[:n]
     def cut(o): return o[:n] if isinstance(o, Tensor) else o
     return apply(cut, t)
 

@@ -120,7 +120,7 @@ def test_a_shallow_copy_raises():
 def tried(learn):
     with learn.unchanged(): pass
 def named(learn):
-    with learn._named('test'): pass
+    with learn._with_dl_name('test'): pass
 USES = dict(fit=lambda l: l.fit(1), validate=lambda l: l.validate(), get_preds=lambda l: l.get_preds(), predict=lambda l: l.predict(torch.randn(4)),
             close=lambda l: l.close(), unchanged=tried, named=named)
 
