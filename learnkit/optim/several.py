@@ -32,24 +32,24 @@ def is_matrix(
     return p.ndim==2
 
 # %% ../../nbs/optim/13_several.ipynb #f056000a
-def _selects(which, name, p):
-    "Return whether `which` selects the parameter `p`, called `name`"
-    if which is None: return True
-    if isinstance(which, nn.Module): return any(p is o for o in which.parameters())
-    if isinstance(which, str): return fnmatchcase(name, which)
-    if callable(which): return bool(which(name, p))
-    return any(_selects(o, name, p) for o in which)
+def _selects(selector, name, p):
+    "Return whether `selector` selects the parameter `p`, called `name`"
+    if selector is None: return True
+    if isinstance(selector, nn.Module): return any(p is o for o in selector.parameters())
+    if isinstance(selector, str): return fnmatchcase(name, selector)
+    if callable(selector): return bool(selector(name, p))
+    return any(_selects(o, name, p) for o in selector)
 
 class Entry(NamedTuple):
     "One of several optimizers, as the user specifies it"
-    opt_func:Any   # class or function that creates the optimizer
-    which:Any=None # its parameters: a pattern, a module, f(name, parameter), or a list; None: all remaining ones
+    opt_func:Any      # class or function that creates the optimizer
+    selector:Any=None # its parameters: a pattern, a module, f(name, parameter), or a list; None: all remaining ones
 
 def _make_entry(name, given):
     "Return the `Entry` for the user's argument; raise TypeError or ValueError for a wrong one"
-    func,which = given,None
+    func,selector = given,None
     is_pair = isinstance(given, tuple) and len(given)==2
-    if is_pair: func,which = given
+    if is_pair: func,selector = given
     if not hasattr(func, 'add_param_group'): func = by_hand(func)
     check_opt_func(func)
     if is_built(func): raise TypeError(
@@ -58,7 +58,7 @@ def _make_entry(name, given):
     has_name = isinstance(name, str) and name.isidentifier()
     if not has_name: raise ValueError(
         f'An optimizer must have a name such as `muon`, so that `lr_muon` is its learning rate, not {name!r}.')
-    return Entry(func, which)
+    return Entry(func, selector)
 
 # %% ../../nbs/optim/13_several.ipynb #f056000d
 class SeveralOptimizers(Optimizer):
@@ -225,7 +225,7 @@ class SeveralWrapper(OptimWrapper):
 class NamedOptimizers:
     "Creates several optimizers for the parameters of one model, from a dict"
     def __init__(self,
-        recipe:Mapping # name -> `opt_func`, or (`opt_func`, which): pattern, module, f(name, parameter), or a list
+        recipe:Mapping # name -> `opt_func`, or (`opt_func`, selector): pattern, module, f(name, parameter), or a list
     ):
         if not recipe: raise ValueError(
             "`opt_func` is an empty dict: pass optimizers by name, such as `{'muon': (Muon, 'body.*'), 'rest': Adam}`")
@@ -265,7 +265,7 @@ class NamedOptimizers:
         owners,rates = self._find_owners(get_model(model), groups),self._rates_by_name(lr)
         optimizers = {}
         for name,entry in self.recipe.items():
-            optimizers[name] = _make_named(name, entry.opt_func, groups, owners, rates.get(name))
+            optimizers[name] = _make_optimizer(name, entry.opt_func, groups, owners, rates.get(name))
         res = SeveralWrapper(opt=SeveralOptimizers(optimizers), no_decay=no_decay, train_always=train_always)
         if lr is not None: res.set_hyper('lr', lr)
         keywords = [getattr(entry.opt_func, 'keywords', ()) for entry in self.recipe.values()]
@@ -294,22 +294,23 @@ class NamedOptimizers:
                              'takes the rest, or freeze them with `requires_grad_(False)`.')
         for name,entry in self.recipe.items():
             if name not in owners.values(): raise ValueError(
-                f"There is no parameter for the optimizer '{name}': {_explain_no_param(entry.which, names.values())}")
+                f"There is no parameter for the optimizer '{name}': "
+                f"{_explain_no_param(entry.selector, names.values())}")
 
     def _find_owner(self, param_name, p):
         "Return the name of the first optimizer that selects parameter `p`; None if none does"
         for name,entry in self.recipe.items():
-            if _selects(entry.which, param_name, p): return name
+            if _selects(entry.selector, param_name, p): return name
         return None
 
 # %% ../../nbs/optim/13_several.ipynb #f0560013
-def _explain_no_param(which, names):
-    if isinstance(which, str): return f'none has a name like {which!r}, {nearest(which, [*names])}'
-    if isinstance(which, nn.Module): return (
-        f'its module, a {type(which).__name__}, is not a part of the model, or is frozen')
+def _explain_no_param(selector, names):
+    if isinstance(selector, str): return f'none has a name like {selector!r}; {nearest(selector, [*names])}'
+    if isinstance(selector, nn.Module): return (
+        f'its module, a {type(selector).__name__}, is not a part of the model, or is frozen')
     return 'none is selected, or an earlier optimizer has those that are'
 
-def _make_named(name, func, groups, owners, lr):
+def _make_optimizer(name, func, groups, owners, lr):
     "Create the optimizer `name` for the parameters in `groups` that it owns"
     own = {}   # index of the splitter's group -> this optimizer's part of it
     for i,pg in enumerate(groups):
