@@ -65,7 +65,7 @@ def _restore_handlers():
     for number,handler in _handlers.items():
         if signal.getsignal(number) is _receive: signal.signal(number, handler)
 
-class _Received:
+class _ReceiveSignals:
     "Context manager: in the main thread, lets `_receive` handle signals; nested blocks do nothing"
     outermost = False
     def __enter__(self):
@@ -109,7 +109,7 @@ class _Block:
     @critical
     def __enter__(self):
         with ExitStack() as stack:
-            stack.enter_context(_Received())
+            stack.enter_context(_ReceiveSignals())
             value = stack.enter_context(self.inner)
             handle_pending()
             self.stack = stack.pop_all()
@@ -119,7 +119,7 @@ class _Block:
         try: return self.stack.__exit__(*exc)
         finally: handle_pending()
 
-for f in (_Received.__enter__, _Received.__exit__, _restore_handlers, _deliver, handle_or_wait, _receive): critical(f)
+for f in (_ReceiveSignals.__enter__, _ReceiveSignals.__exit__, _restore_handlers, _deliver, handle_or_wait, _receive): critical(f)
 
 # Python calls these when an object has died, and ignores what they raise: a Ctrl-C there would be lost
 _weak:tuple[Any,...] = WeakKeyDictionary(),WeakValueDictionary(),WeakSet()
@@ -134,7 +134,7 @@ def uninterrupted(
     @wraps(f)
     def _uninterrupted(*args, **kwargs):
         try:
-            with _Received(): return f(*args, **kwargs)
+            with _ReceiveSignals(): return f(*args, **kwargs)
         finally: handle_pending()   # called in this frame, as `handle_pending` looks at the caller of its caller
     return critical(_uninterrupted)   # signals wait in this frame, and so in `f`, which behaves like its caller
 

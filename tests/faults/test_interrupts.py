@@ -230,4 +230,4 @@ def test_a_run_without_an_interrupt_leaves_handlers_alone(tmp_path):
     learn.fit(1); learn.validate(); learn.get_preds()
     with learn.unchanged(), learn.no_bar(): pass
     with learn: pass
-    assert signal.getsignal(signal.SIGINT) is before and not interrupts._inside
+    assert signal.getsignal(signal.SIGINT) is before and not interrupts._active
