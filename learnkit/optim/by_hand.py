@@ -58,14 +58,14 @@ class ByHand(Optimizer):
         if closure is not None: loss = closure()
         for opt,pg,params in zip(self.optimizers, self.param_groups, self.own_params):
             for attribute,name in self.names.items(): setattr(opt, attribute, pg[name])
-            if _any_grad(params): self._call(opt.step)   # a frozen group has no gradients
+            if _has_any_grad(params): self._call(opt.step)   # a frozen group has no gradients
         return loss
     def zero_grad(self,
         set_to_none:bool=True # not used: each optimizer decides
     ) -> None:
         "Call `zero_grad` of each optimizer whose parameters have a gradient"
         for opt,params in zip(self.optimizers, self.own_params):
-            if _any_grad(params): self._call(opt.zero_grad)
+            if _has_any_grad(params): self._call(opt.zero_grad)
 
     def _call(self, f):
         try: f()
@@ -128,7 +128,7 @@ def _find_hyper_names(opt):
     return names
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a1001d
-def _any_grad(params): return any(p.grad is not None for p in params)
+def _has_any_grad(params): return any(p.grad is not None for p in params)
 
 def _are_params(v):
     "Return whether `v` is a list or tuple of parameters"

@@ -90,7 +90,7 @@ def _find_place(pg, name):
 def _make_hyper_error(pg, name):
     "Return the error for a hyperparameter that the optimizer does not have"
     known = [*_find_number_places(pg)]
-    message = f"This optimizer has no hyperparameter '{name}', it has {', '.join(known)}."
+    message = f"This optimizer has no hyperparameter '{name}', but has {', '.join(known)}."
     for close in get_close_matches(str(name), [*known, *_short], 1):
         close = _short.get(close, close)
         if close in known: message += f" Did you mean '{close}'?"
@@ -152,7 +152,7 @@ def logical_groups(
         else: groups.append([pg])
     return groups
 
-class _Grouped:
+class _CachedGroups:
     "The groups of an optimizer as `logical_groups` returns them, cached while PyTorch's groups stay the same"
     def __init__(self, opt): self.opt,self.n = opt,-1
     def __getitem__(self, i):
@@ -177,7 +177,7 @@ class Hypers(MutableMapping):
         others:'Hypers|None'=None # Hypers of another group of `opt`, whose cache of groups to share
     ):
         self.opt,self.i = opt,i
-        self.grouped = _Grouped(opt) if others is None else others.grouped
+        self.grouped = _CachedGroups(opt) if others is None else others.grouped
 
     @property
     def groups(self)->list:
@@ -414,12 +414,12 @@ def torch_keywords(
     is_torch = isinstance(cls, type) and issubclass(cls, Optimizer)
     if not is_torch: return opt,kw
     given = {**getattr(opt, 'keywords', {}), **kw}
-    renamed = _rename(given, parameters_of(cls))
+    renamed = _rename_keywords(given, parameters_of(cls))
     if 'decouple_wd' in renamed: _check_decoupling(cls, renamed.pop('decouple_wd'))
     if renamed.keys()==given.keys(): return opt,kw
     return partial(cls, *getattr(opt, 'args', ()), **renamed),{}
 
-def _rename(given, known):
+def _rename_keywords(given, known):
     "Return the keywords `given`, renamed to the parameters `known` of a torch optimizer"
     renamed = {**given}
     for name,(key,index) in _find_hyper_places((*known,)).items():
@@ -540,13 +540,13 @@ def default_lr(
     if lr is not None: return lr
     return _get_built_lr(opt_func)
 
-def _check_same_lr(lr, own):
+def _check_same_lr(lr, partial_lr):
     "Return a `partial`'s learning rate; raise ValueError if the user passed another learning rate"
-    if lr is None: return own
+    if lr is None: return partial_lr
     are_several = isinstance(lr, (slice,list,tuple))
-    if are_several or float(lr)!=float(own): raise ValueError(
-        f'there are two learning rates, lr={lr} and the lr={own} of `opt_func`: pass only one of them')
-    return own
+    if are_several or float(lr)!=float(partial_lr): raise ValueError(
+        f'there are two learning rates, lr={lr} and the lr={partial_lr} of `opt_func`: pass only one of them')
+    return partial_lr
 
 # %% ../../nbs/optim/00b_param_groups.ipynb #92032edd
 def _get_partial_lr(opt_func):
@@ -592,7 +592,7 @@ def split_groups(
     opt:Optimizer,    # a torch optimizer
     no_decay:Iterable # parameters to exempt from weight decay
 )->None:
-    "Move the parameters in `no_decay` to groups without weight decay; warn if a scheduler was created before"
+    "Move the parameters in `no_decay` to groups without weight decay; warn if a torch scheduler exists already"
     exempt,groups = {*map(id, no_decay)},[]
     for pgs in logical_groups(opt.param_groups):
         pg = pgs[0]

@@ -53,7 +53,7 @@ def _find_modules(value, name, depth) -> Iterator[tuple[str,nn.Module]]:
 # %% ../../nbs/optim/28_inventory.ipynb #9bb27b2a
 def _list_contents(value):
     "Return the values in a function, a callable object or a container, by name"
-    if isinstance(value, partial): return {'func':value.func, **_by_position(value.args), **value.keywords}
+    if isinstance(value, partial): return {'func':value.func, **_key_by_position(value.args), **value.keywords}
     if isinstance(value, Mapping|list|tuple): return _list_entries(value)
     if isinstance(value, MethodType): return {'function':value.__func__, **_list_attributes(value.__self__)}
     if isinstance(value, FunctionType): return {**_list_variables(value), **vars(value)}
@@ -64,7 +64,7 @@ def _list_contents(value):
 def _list_entries(container):
     if _is_data(container): return {}
     if isinstance(container, Mapping): return {str(k):v for k,v in container.items()}
-    return _by_position(container)
+    return _key_by_position(container)
 
 def _is_data(container):
     "Return whether `container` is data, such as a large table of numbers, and not a container of modules"
@@ -73,7 +73,7 @@ def _is_data(container):
     if isinstance(container, Mapping): values = container.values()
     return {*map(type, values)}<={int,float,str}
 
-def _by_position(values): return {str(i):v for i,v in enumerate(values)}
+def _key_by_position(values): return {str(i):v for i,v in enumerate(values)}
 
 # %% ../../nbs/optim/28_inventory.ipynb #9bb27b2e
 def _list_attributes(owner):
@@ -106,7 +106,7 @@ loss_functions = Word('loss_functions', {}, "Which loss functions does it train 
 def losses_of(
     learn:Any # the Learner
 ) -> dict[str,Callable|None]: # prefix of its names -> loss function
-    "Return the Learner's loss function (None without one) and those that callbacks train with"
+    "Return the Learner's loss function, which may be None, and those that callbacks train with"
     own,others = learn.loss_func,{}
     for cb in loss_functions.find_in(learn.cbs):
         given = dict(loss_functions(cb))
@@ -269,7 +269,7 @@ def state_beside(
     learn:Any,              # the Learner
     params:dict|None=None   # the result of `named_params`; None: call it
 ) -> dict[str,Any]: # name -> tensor
-    "Return the state of modules and parameters trained outside the model; empty if there are none"
+    "Return the state of modules and parameters trained outside the model, which is empty if there are none"
     return {**_state_of(modules_beside(learn), learn.model), **_find_outside_params(learn, params)}
 
 def loadable_beside(
@@ -413,14 +413,14 @@ class BatchBuffers:
         others:Iterable[Tensor]  # joined values, in the order of `values(False)`
     ) -> None:
         "Write joined values into the buffers, but keep values that were not finite before the batch"
-        joined = {**self._values_by_name(True, floats), **self._values_by_name(False, others)}
+        joined = {**self._name_values(True, floats), **self._name_values(False, others)}
         for name,value in joined.items():
             before = self.start[name]
             joined[name] = torch.where(before.isfinite(), value, before)
         put_buffers(self.learn, joined)
 
-    def _values_by_name(self, floating, values):
-        "Return the values with the name, shape and type of each buffer"
+    def _name_values(self, floating, values):
+        "Return the values by the names of the buffers, with the shape and dtype of each buffer"
         named = {}
         for (name,before),value in zip(self.first(floating).items(), values):
             named[name] = value.view_as(before).to(before.dtype)

@@ -221,17 +221,17 @@ def _first_of(names):
     if len(names)<=3: return first
     return f'{first} and {len(names)-3} more'
 
-def _find_group(saved, own, i):
-    "Return the index of the saved group with the parameters `own` of group `i`; raise ValueError if there is none"
-    if not own: return i
-    found = {saved[name].group for name in own}
+def _find_group(saved, names, i):
+    "Return the index of the saved group with the parameters `names` of group `i`; raise ValueError if there is none"
+    if not names: return i
+    found = {saved[name].group for name in names}
     if len(found)==1:
         group, = found
-        n_others = sum(o.group==group for o in saved.values()) - len(own)
+        n_others = sum(o.group==group for o in saved.values()) - len(names)
         if n_others==0: return group
         where = f'in a group with {n_others} others'
     else: where = f'in groups {sorted(found)}'
-    raise ValueError(f'The saved optimizer groups parameters differently: those of group {i} ({_first_of(own)}) were '
+    raise ValueError(f'The saved optimizer groups parameters differently: those of group {i} ({_first_of(names)}) were '
                      f'saved {where}. Use the same splitter and weight decay.')
 
 # %% ../../nbs/optim/04_opt_state.ipynb #bcb785fc
@@ -258,12 +258,12 @@ def put_hypers(
         new.append({**pg, **own})
     return {**sd, 'param_groups':new}
 
-def _check_averages(pg, own):
+def _check_averages(pg, hypers):
     for k in ('amsgrad','centered'):
-        lacks_average = own.get(k) and not pg.get(k)
+        lacks_average = hypers.get(k) and not pg.get(k)
         if lacks_average: raise ValueError(
-            f'This optimizer has {k}=True, but the saved one had not, so it lacks an average. Create the optimizer '
-            f'with {k}=False, or load the weights only.')
+            f'This optimizer has {k}=True, but the saved one did not, so its state lacks an average. Create the '
+            f'optimizer with {k}=False, or load the weights only.')
 
 # %% ../../nbs/optim/04_opt_state.ipynb #d3115f54
 def _list_optimizers(opt:Any)->list:
@@ -291,15 +291,15 @@ def clear_opt_state(
     match_opt_state(opt)
 
 # %% ../../nbs/optim/04_opt_state.ipynb #5d0e7a02
-def _is_away(p, o):
+def _is_on_other_device(p, o):
     "Return whether `o` is a tensor on another device than `p`; CPU scalars work with any device"
     if not isinstance(o, Tensor): return False
     if o.device==p.device: return False
     is_scalar_on_cpu = o.is_cpu and o.ndim==0
     return not is_scalar_on_cpu
 
-def _to_param(p, o):
-    if not _is_away(p, o): return o
+def _move_to_param(p, o):
+    if not _is_on_other_device(p, o): return o
     return o.to(p.device)
 
 def move_opt_state(
@@ -310,4 +310,4 @@ def move_opt_state(
         is_of_parameter = isinstance(p, Tensor) and isinstance(state, dict)
         if not is_of_parameter: continue   # an entry may have another key than a parameter
         for k,v in state.items():
-            if any(map(partial(_is_away, p), leaves(v))): state[k] = apply(partial(_to_param, p), v)
+            if any(map(partial(_is_on_other_device, p), leaves(v))): state[k] = apply(partial(_move_to_param, p), v)

@@ -74,10 +74,10 @@ def fast_step(
     if update is None or opt.defaults.get('differentiable'): return opt.step()
     if before_any or after_any or opt._optimizer_step_pre_hooks: return opt.step()
     if profiler._is_profiler_enabled: return opt.step()
-    if opt._optimizer_step_post_hooks or 'step' in vars(opt): return _observed_step(opt, update)
+    if opt._optimizer_step_post_hooks or 'step' in vars(opt): return _step_with_hooks(opt, update)
     with torch.no_grad(): return update(opt)
 
-def _observed_step(opt, update):
+def _step_with_hooks(opt, update):
     "Take a step, call the hooks that follow it, and mark it as seen for a PyTorch scheduler"
     own = vars(opt).get('step')
     if own is not None:
@@ -414,7 +414,7 @@ def params_without_optimizer(
     modules:Mapping, # prefix of the names -> module
     *opts:Any        # optimizers
 ) -> dict:           # name -> parameter
-    "Return the parameters that need a gradient but have no optimizer, by name; empty if an optimizer's are sharded"
+    "Return the parameters that need a gradient but have no optimizer, by name; none if an optimizer has sharded ones"
     held,unheld = set().union(*map(param_ids, opts)),{}
     for prefix,module in modules.items():
         for name,p in module.named_parameters(prefix):

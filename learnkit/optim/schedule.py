@@ -87,13 +87,13 @@ def SchedExp(
     end:float|list    # the value at position 1, on the same side of zero
 ) -> Callable:        # the schedule: a function of the position, 0 to 1
     "Return the exponential schedule from `start` to `end`; raise ValueError if they are not on the same side of zero"
-    have_one_sign = _signs(start)*_signs(end)>0
+    have_one_sign = _get_signs(start)*_get_signs(end)>0
     if not have_one_sign.all(): raise ValueError(
         f'An exponential schedule cannot go from {start} to {end}: both must be on the same side of zero. '
         'To reach zero use `SchedLin` or `SchedCos`.')
     return annealer(sched_exp)(start, end)
 
-def _signs(v): return torch.as_tensor(group_values(v), dtype=torch.float64).sign()
+def _get_signs(v): return torch.as_tensor(group_values(v), dtype=torch.float64).sign()
 
 # %% ../../nbs/optim/20a_schedule.ipynb #2acf7154
 @check_args

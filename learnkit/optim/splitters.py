@@ -21,10 +21,10 @@ from ..loop.events import nearest
 # %% ../../nbs/optim/25_splitters.ipynb #ffefe024
 def raise_no_head(
     model:nn.Module, # the model
-    why:str          # why no head was found
+    reason:str       # why no head was found
 ) -> NoReturn:
     "Raise ValueError because no head was found, and suggest what to write"
-    raise ValueError(f'{type(model).__name__}: {why}. Write your own splitter, the head last, as in '
+    raise ValueError(f'{type(model).__name__}: {reason}. Write your own splitter, the head last, as in '
                      '`splitter=lambda m: [params(m.body), params(m.head)]`, or split by layers with `by_depth`.')
 
 def _find_timm_head(model):

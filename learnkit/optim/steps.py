@@ -89,7 +89,7 @@ class InTurn(Callback):
             for turn in self._find_due_names():
                 self._assign(turn=turn, own_loss_func=learn.current_run.assigned('loss_func'))
                 self._take_turn(do)
-                self._average(f'{turn}_loss')
+                self._average_loss(f'{turn}_loss')
         finally: self._assign(turn=None, own_loss_func=None)
 
     def _take_turn(self, do):
@@ -104,7 +104,7 @@ class InTurn(Callback):
         "The loss functions of the optimizers, by name; during a turn, the Learner's own under ''"
         return self.losses if self.turn is None else {**self.losses, '':self.own_loss_func}
 
-    def _average(self, name):
+    def _average_loss(self, name):
         meter = self.learn.current_run.phase_meter
         if meter is not None and name in meter.logged: meter.logged[name].add_loss(self.learn)
 
