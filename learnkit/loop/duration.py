@@ -53,7 +53,7 @@ def _make_hint(text):
 # %% ../../nbs/loop/45_duration.ipynb #d6efc0e1
 @total_ordering
 class Time:
-    "An amount of training such as '2ep', '500ba' or '1h30m', as Composer's `Time`; raises ValueError for other text"
+    "An amount of training such as '2ep', '500ba' or '1h30m', like Composer's `Time`; raises ValueError for other text"
     __hash__ = None   # equal amounts may be strings that are spelled differently
     def __init__(self,
         value:Any,         # text such as '500ba', another `Time`, or a number if there is a `unit`
@@ -76,7 +76,8 @@ class Time:
             f"{o!r} has no unit: write for instance Time({o!r}, '{self.unit}')")
         o = Time(o)
         if o.unit!=self.unit: raise TypeError(
-            f"'{self}' and '{o}' cannot be compared or added: one is in '{self.unit}', the other in '{o.unit}'")
+            f"'{self}' and '{o}' cannot be compared or added: one is in '{self.unit}', the other in '{o.unit}'. "
+            'Write both in one unit')
         return o.value
 
     def __eq__(self, o):
@@ -127,7 +128,7 @@ def count_tokens(
     b:Any,       # a batch
     dls:Any=None # the data, whose function `n_tokens(batch)` is used if it has one
 ) -> int:
-    "Return the number of tokens in a batch, by `dls.n_tokens` or its first tensor of ids; raise ValueError without one"
+    "Return a batch's number of tokens, from `dls.n_tokens` or its first tensor of ids; raise ValueError without either"
     own_count = getattr(dls, 'n_tokens', None)
     if own_count is not None: return own_count(b)
     ids = next(filter(_has_token_ids, tree_leaves(b)), None)
