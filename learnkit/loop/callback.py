@@ -71,7 +71,7 @@ def accepted_kwargs(
     f:Callable, # a handler
     kwargs:dict # the arguments of an event, by name
 ) -> dict:
-    "Return the entries of `kwargs` that `f` has parameters for; all entries if `f` has `**kwargs`"
+    "Return the entries of `kwargs` that `f` has parameters for, or all entries if `f` has `**kwargs`"
     if not kwargs: return kwargs
     f = getattr(f, '__func__', f)   # the key of the cache: each access creates a new method object
     if type(f) is not FunctionType: names = _list_parameter_names(f)   # a callable object may not be hashable
@@ -252,12 +252,12 @@ def _check_wrap(cls):
         f'{cls.__name__}.wrap is called at the beginning of a phase, as `wrap(what, do)`, to wrap the function that '
         'processes a batch: write `def wrap(self, what, do)`, or give your method another name')
 
-def _check_modes(who, modes):
+def _check_modes(class_name, modes):
     if not isinstance(modes, (str,tuple,list,set)): return   # None, or a property
     if isinstance(modes, str): modes = [modes]
     for m in modes:
         if m not in _modes: raise ValueError(
-            f"{who}.modes contains {m!r}, which is not a mode: the modes are {', '.join(map(repr, _modes))}")
+            f"{class_name}.modes contains {m!r}, which is not a mode: the modes are {', '.join(map(repr, _modes))}")
 
 # %% ../../nbs/loop/15b_callback.ipynb #5db5cd6d
 def _takes_one_argument(f):
@@ -286,10 +286,10 @@ def _check_handler(f, name, subject):
 _flags = {'run', 'run_train', 'run_valid'}
 _gates = {*_flags, 'order', 'first_in', 'last_in', 'modes'}   # setting one of them changes which handlers are called
 
-def _check_flag(who, k, v):
+def _check_flag(class_name, k, v):
     is_flag = type(v).__name__ in ('bool','bool_') or v in (0, 1)
     if not is_flag: raise TypeError(
-        f'`{k}` says whether a {who} is called, so it must be True or False, not {v!r:.60}: '
+        f'`{k}` says whether a {class_name} is called, so it must be True or False, not {v!r:.60}: '
         f'give your attribute another name, as in `self.my_{k} = ...`')
 
 @lru_cache(None)   # needed about a dozen times per prediction, whenever callbacks are added or removed
@@ -336,7 +336,7 @@ def check_name(
     learn:Any, # the Learner
     cb:Any     # a callback
 ) -> None:
-    "Raise ValueError if the Learner has an attribute with the name of `cb` that is not a callback"
+    "Raise ValueError if `cb.name` is the name of an attribute of the Learner that holds no callback"
     cls,name = type(learn),cb.name
     if name in annotated_names(cls) or hasattr(cls, name): raise _make_taken_name_error(type(cb).__name__, name)
     if name not in vars(learn): return

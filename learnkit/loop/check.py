@@ -15,7 +15,7 @@ from typing import Any
 def unwrap_partial(
     f:Any # a function or any other object, perhaps inside of `functools.partial`
 ) -> Any:
-    "Return the function inside a `functools.partial`, however deeply nested; `f` itself if it is not a `partial`"
+    "Return the function inside a `functools.partial`, however deeply nested, or `f` itself if it is not a `partial`"
     while isinstance(f, partial): f = f.func
     return f
 
@@ -135,7 +135,7 @@ def check_path(
     name:str, # the name of the argument, for the message
     v:Any     # its value, or None
 ) -> Any: # a Path, or None
-    "Return `v` as a `Path`, or None; raise TypeError if it is neither a string nor a path, ValueError for a URL"
+    "Return `v` as a `Path`, or None unchanged; raise TypeError if it is no string or path, and ValueError for a URL"
     if v is None: return None
     if isinstance(v, str) and '://' in v: raise ValueError(f'`{name}` must be a local path, not the URL {v!r:.60}')
     if isinstance(v, str) or hasattr(v, '__fspath__'): return Path(v)

@@ -199,7 +199,7 @@ def own_values(
     old_run:Run, # a run of a Learner
     new_run:Run  # the run that replaces it: nested in `old_run`, or the run around it
 ) -> dict:       # name -> value
-    "Return the values in `new_run` of own attributes with layers in either run; empty if the runs share all layers"
+    "Return values in `new_run` of the Learner's own attributes with layers; empty if both runs have the same layers"
     if old_run.layers is new_run.layers: return {}
     values = {}
     for name in _layered_own:

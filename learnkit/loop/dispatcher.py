@@ -31,7 +31,7 @@ from .words import Word
 def callback_list(
     cbs:Any # callbacks or callback classes: several, one, or None
 ) -> L:
-    "Return callbacks or callback classes as a list; an empty one for None"
+    "Return callbacks or callback classes as a list, which is empty for None"
     # no `hasattr` on an object of another library, as some raise errors
     is_foreign_callback = type(cbs) not in _container_types and adapter_of(cbs)
     if is_foreign_callback: cbs = [cbs]
@@ -206,7 +206,7 @@ class Dispatcher(HasRun):
     def add_cb(self,
         cb:Callback|type[Callback] # a callback, or a class to instantiate
     ) -> 'Dispatcher':
-        "Add a callback, also in a run; return `self`; raise TypeError, ValueError or RuntimeError if not possible"
+        "Add a callback, also in a run, and return `self`; raise TypeError, ValueError or RuntimeError if not allowed"
         cb = self._insert_cb(cb)
         if self.mode is None: return self
         try: self._catch_up(cb)
@@ -255,7 +255,7 @@ class Dispatcher(HasRun):
     def remove_cb(self,
         cb:Callback|type[Callback] # a callback, or a class whose instances are all removed
     ) -> 'Dispatcher':
-        "Remove a callback or all of a class, if present; in a run, call `cleanup`; raise TypeError for other arguments"
+        "Remove a callback or all of a class, if present; call `cleanup` in a run; raise TypeError for other objects"
         if not (isclass(cb) or hasattr(cb, 'order')): raise TypeError(
             f'pass a callback or a class of callbacks to remove, such as `learn.progress`, not {cb!r:.60}')
         matching = _find_matching_cbs(cb, self.cbs)
@@ -264,15 +264,15 @@ class Dispatcher(HasRun):
             for o in matching: self._delete_in_run(o)
         return self
 
-    def _delete_in_run(self, o):
-        cleanup = _find_handler(o, 'cleanup', self.mode)
-        self._delete_cbs([o])
+    def _delete_in_run(self, cb):
+        cleanup = _find_handler(cb, 'cleanup', self.mode)
+        self._delete_cbs([cb])
         if not cleanup: return
-        o.learn = self   # `cleanup` may read the Learner
+        cb.learn = self   # `cleanup` may read the Learner
         try: cleanup()
         except BaseException as e:
-            if not self._is_late_cancel(e, o, 'cleanup'): raise
-        finally: o.learn = None
+            if not self._is_late_cancel(e, cb, 'cleanup'): raise
+        finally: cb.learn = None
 
     def _delete_cbs(self, cbs):
         if not cbs: return
@@ -325,19 +325,19 @@ class Dispatcher(HasRun):
         cbs:Callback|type[Callback]|Iterable|None # callbacks or callback classes: several, one, or None
     ) -> Iterator['Dispatcher']:
         "Remove callbacks for the length of a `with` block; afterwards put each back in its place in `cbs`"
-        before,removed = list(self.cbs),[]
-        for cb in callback_list(cbs): removed += _find_matching_cbs(cb, before)
+        original,removed = list(self.cbs),[]
+        for cb in callback_list(cbs): removed += _find_matching_cbs(cb, original)
         self._delete_cbs(removed)
         try: yield self
-        finally: self._restore_cbs(removed, before)
+        finally: self._restore_cbs(removed, original)
 
-    def _restore_cbs(self, removed, before):
-        "Restore removed callbacks at their places in the list `before`, with their keys"
+    def _restore_cbs(self, removed, original):
+        "Restore removed callbacks at their places in the list `original`, with their keys"
         fault = None   # an error, if another callback of the same `single` class was added in the block
         for o in removed:
             try: self._insert_cb(o, o.key)
             except ValueError as e: fault = e
-        if removed: self._restore_order(before)
+        if removed: self._restore_order(original)
         for name in {o.name for o in removed}: self._sort_namesakes(name)
         if fault is not None: raise fault
 
@@ -348,10 +348,10 @@ class Dispatcher(HasRun):
         namesakes.by_key = {o.key:o for o in self.cbs if o.name==name}
         setattr(self, name, namesakes.last)
 
-    def _restore_order(self, before):
-        "Move the callbacks in the list `before` to the front, in its order"
-        known,present = {*map(id, before)},{*map(id, self.cbs.items)}
-        old = [o for o in before if id(o) in present]
+    def _restore_order(self, original):
+        "Move the callbacks in the list `original` to the front, in its order"
+        known,present = {*map(id, original)},{*map(id, self.cbs.items)}
+        old = [o for o in original if id(o) in present]
         new = [o for o in self.cbs.items if id(o) not in known]
         self.cbs = L(old+new)
 

@@ -72,7 +72,7 @@ class BatchStream:
         loader:Iterable, # a loader of this process's batches
         round_robin:Any  # the `RoundRobin` through which the processes share the batches of `self.loader`
     ) -> None:
-        "Read only this process's batches, from `loader`; `stop_at` still counts all; raise RuntimeError if it is open"
+        "Read the process's batches from `loader`; `stop_at` still counts all; raise RuntimeError if the stream is open"
         limit,self.limit = self.limit,None
         self.replace(loader)
         self.round_robin = round_robin

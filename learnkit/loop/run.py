@@ -205,7 +205,7 @@ def replace_orphan_cancel(
     learn:Loop,     # the Learner
     e:BaseException # the exception that left a run
 ) -> BaseException:
-    "Return `e`; if it is a Cancel, return a RuntimeError instead, as no scope was open to catch it"
+    "Return `e`, or a RuntimeError if `e` is a Cancel, as no scope was open to catch it"
     cancels = cancel_types(e)
     if not cancels: return e
     scope,where = cancels[0].scope,getattr(e, 'raised_in', 'the model, the loss, a metric or the data')
