@@ -37,7 +37,7 @@ class ValidateEvery(EveryCallback):
     def before_fit(self):
         if not self.every.loaded: self.history = History()
         super().before_fit()
-        self.learn._loader(self.ds_idx, self.dl)   # raises an error now rather than at the first validation
+        self.learn._find_loader(self.ds_idx, self.dl)   # raises an error now rather than at the first validation
 
     def may_validate(self) -> bool:
         "Return whether a validation is due after the next batch, or before the first one"
@@ -60,7 +60,7 @@ class ValidateEvery(EveryCallback):
     def _limits_epochs(self):
         "Return whether this skips the usual validations of epochs that are not due, instead of adding validations"
         if self.every.unit!='ep': return False
-        return self.learn._loader(self.ds_idx, self.dl) is self.learn.dls.valid
+        return self.learn._find_loader(self.ds_idx, self.dl) is self.learn.dls.valid
 
     def act(self) -> None:
         "Validate, append a row to `history`, fire `after_row`, and log the row"
@@ -90,7 +90,7 @@ class ValidateEvery(EveryCallback):
         for name in names:
             with_phase = f'valid_{name}'
             table_names.append(with_phase if with_phase in columns else name)
-        if self.learn._loader(self.ds_idx, self.dl) is self.learn.dls.valid: return table_names,table_names
+        if self.learn._find_loader(self.ds_idx, self.dl) is self.learn.dls.valid: return table_names,table_names
         source = f'ds{self.ds_idx}' if self.dl is None else 'dl'
         return table_names,[f'{source}_{name}' for name in ('loss', *names)]
 

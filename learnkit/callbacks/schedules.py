@@ -165,7 +165,7 @@ from functools import partial
 
 from fastcore.meta import delegates
 
-from ..learner.create_opt import ready_opt
+from ..learner.create_opt import ensure_opt
 from ..learner.fit import as_duration
 from ..learner.learner import Learner
 from ..loop.check import check_args, check_whole, known_keywords
@@ -199,7 +199,7 @@ def _check_positive(**kwargs):
 # %% ../../nbs/callbacks/10b_policies.ipynb #c7f20a27
 def _get_group_lrs(learn, lr):
     "Return `lr`, or the Learner's learning rate, as one number, or as a list for several parameter groups"
-    ready_opt(learn)
+    ensure_opt(learn)
     learn.opt.set_hyper('lr', learn.lr if lr is None else lr)
     lrs = [float(h['lr']) for h in learn.opt.hypers]
     are_valid = all(lr>=0 for lr in lrs)   # NaN is not
@@ -317,9 +317,9 @@ def fine_tune(self:Learner,
     if starts_frozen:
         continues = start_epoch>0 and _is_frozen(self)
         if not continues: self.freeze()
-        self.current_run.to_come = whole   # the part to run after a paused and resumed first part
+        self.current_run.next_fit = whole   # the part to run after a paused and resumed first part
         try: self.fit_one_cycle(freeze_epochs, slice(base_lr), pct_start=.99, start_epoch=start_epoch, **kwargs)
-        finally: self.current_run.to_come = None
+        finally: self.current_run.next_fit = None
     whole(self)
 
 def _is_frozen(learn): return getattr(learn.opt, 'frozen_idx', 0)>0

@@ -232,7 +232,7 @@ class NotebookBar(LineDisplay):
 # %% ../../nbs/learner/10c_progress.ipynb #0b345cf0
 import time
 
-from .display import display_kind
+from .display import find_display_kind
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.current_run import replace_attr, remove_layer
@@ -270,7 +270,7 @@ class ProgressCallback(Callback):
 
     def _open(self):
         if self.table is None: self.before_fit()   # the callback was added during a fit
-        learn,kind = self.learn,self.kind or display_kind()
+        learn,kind = self.learn,self.kind or find_display_kind()
         shows_epochs = learn.mode=='fit' and learn.create_mbar
         n_epoch = 0   # no table
         if shows_epochs: n_epoch = learn.n_epoch

@@ -205,7 +205,7 @@ def _check_can_add_params(learn, new, untrained):
         'create or unfreeze them before the fit')
 
 # %% ../../nbs/learner/30_create_opt.ipynb #bfc841e1
-def ready_opt(
+def ensure_opt(
     learn:Any,       # the Learner
     reset:bool=False # create a new optimizer in any case?
 ) -> None:

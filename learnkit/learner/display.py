@@ -139,7 +139,7 @@ from ..loop.run import write_out
 from ..measure.history import format_time
 
 # %% ../../nbs/learner/05b_display.ipynb #ed490e3d
-def display_kind() -> str:
+def find_display_kind() -> str:
     "Return where the output goes: 'notebook', 'terminal', or 'lines' for a file, a pipe or CI"
     ipython = sys.modules.get('IPython')
     if ipython is not None:

@@ -263,7 +263,7 @@ from pathlib import Path
 
 from fastcore.basics import patch
 
-from .create_opt import check_closure, ready_opt, set_wd
+from .create_opt import check_closure, ensure_opt, set_wd
 from .learner import Learner, adapt
 from .checks import check_dls, check_types
 from .short_cuts import CheckShortCuts, switch
@@ -299,7 +299,7 @@ def fit(self:Learner,
 
 register_state('fit_cbs', None, 'the callbacks that were passed to this fit')
 register_state('resume', None, 'the checkpoint, or the paused run, that the fit resumes')
-register_state('to_come', None, 'what the call that began this fit does afterwards: a `partial`; None: nothing')
+register_state('next_fit', None, 'what the call that began this fit does afterwards: a `partial`; None: nothing')
 
 resumes = Word('resumes', False, 'Can it resume an earlier run, as `fit(resume=…)` requires?')
 companions = Word('companions', (), 'Which further callbacks does it need in each fit?')
@@ -332,10 +332,10 @@ def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=Fa
         run.resume,run.fit_cbs = resume,fit_cbs
         run.iter,run.train_steps = None,0
         run.n_epoch,run.start_epoch,run.duration = n_epoch,start_epoch,duration
-        ready_opt(self, reset_opt)
+        ensure_opt(self, reset_opt)
         check_closure(self)
         set_wd(self, wd)
-        if uses_own_lr: lr = self.lr   # `ready_opt` may have set it from the optimizer
+        if uses_own_lr: lr = self.lr   # `ensure_opt` may have set it from the optimizer
         self.opt.set_hyper('lr', lr)
         self.opt.zero_grad()   # a run interrupted before its step has left gradients
         def valid(): return self.dls.valid
@@ -347,14 +347,14 @@ def freeze_to(self:Learner,
     n:int # index of the first parameter group to train; negative: from the end
 ) -> None:
     "Freeze the parameter groups before index `n`, unfreeze the others, and reset the optimizer's state"
-    ready_opt(self)
+    ensure_opt(self)
     self.opt.freeze_to(n)
     self.opt.clear_state()
 
 @patch
 def freeze(self:Learner) -> None:
     "Freeze all parameter groups but the last one, and reset the optimizer's state"
-    ready_opt(self)
+    ensure_opt(self)
     self.opt.freeze()
     self.opt.clear_state()
 

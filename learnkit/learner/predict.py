@@ -27,7 +27,7 @@ from ..loop.signals import uninterrupted
 from ..measure.batch_weight import ignored_class
 
 # %% ../../nbs/learner/40a_gather_preds.ipynb #7d300001
-def losses_by_item(
+def compute_sample_losses(
     loss:Any,      # the result of the loss function with `reduction='none'`
     yb:Any,        # the targets of the batch
     loss_func:Any, # the loss function
@@ -143,7 +143,7 @@ class GatherPredsCallback(Callback):
 
     def _compute_losses(self, loss, yb):
         if not yb: raise ValueError('`with_loss` needs targets, but the batches have none: write `with_loss=False`')
-        return losses_by_item(loss, yb, self.learn.loss_func, self.concat_dim)
+        return compute_sample_losses(loss, yb, self.learn.loss_func, self.concat_dim)
 
     def _save(self, folder, b):
         learn,shares_batches = self.learn,self.round_robin is not None
@@ -342,7 +342,7 @@ def _infer(learn, before_event, after_event, is_nested, dl):
 
 # %% ../../nbs/learner/40b_inference.ipynb #e7998906
 @patch
-def _loader(self:Learner, ds_idx, dl):
+def _find_loader(self:Learner, ds_idx, dl):
     "Return the loader `dl`, or loader `ds_idx` of `dls` if `dl` is None; raise ValueError if there is none"
     if dl is None: return _get_numbered_loader(self.dls, ds_idx)
     if dl is self.dl: return self.batches.whole
@@ -372,7 +372,7 @@ def validate(self:Learner,
 ) -> L:
     "Evaluate the model on a dataset and return `[loss, *metrics]`; outside of a run, also store it as `final_record`"
     agreement_cbs = self._team.begin_run(self, f'`learn.validate({_format_data_argument(ds_idx, dl)})`')
-    dl = self._loader(ds_idx, dl)
+    dl = self._find_loader(ds_idx, dl)
     with turn(self):
         nested = self.mode is not None
         meter = MeterCallback(self.metrics, copy=nested)
@@ -471,7 +471,7 @@ def get_preds(self:Learner,
     "Return `([inputs], preds, targs, [decoded], [losses])`, those in [] if requested; ValueError for sharded `mmap`"
     _check_arguments(act, mmap)
     agreement_cbs = self._team.begin_run(self, f'`learn.get_preds({_format_data_argument(ds_idx, dl)})`')
-    dl = self._loader(ds_idx, dl)
+    dl = self._find_loader(ds_idx, dl)
     is_shard = reorder and self._team.has_shard(dl)   # this process's shard of a `DistributedSampler`
     if is_shard and mmap is not None: raise ValueError(
         'the predictions for the shards of a `DistributedSampler` are joined in memory: omit `mmap`, or remove the '
@@ -580,7 +580,7 @@ def test_dl(self:Learner,
 
 # %% ../../nbs/learner/40c_predict.ipynb #00933876
 @patch
-def _class_names(self:Learner) -> Any:
+def _find_class_names(self:Learner) -> Any:
     "Return the class names: those of the data, else those of a model with its own loss; None if there are none"
     vocab = getattr(self.dls, 'vocab', None)
     if vocab is None and self.loss_func is None: return output_vocab(self.model)
@@ -598,7 +598,7 @@ def _make_answer(self:Learner, preds, decoded, decode, inp=None):
     "Return `(input, label, decoded, prediction)` for a batch of one sample; raise RuntimeError if it was cancelled"
     if preds is None: raise RuntimeError('a callback cancelled the batch of this sample, so there is no prediction')
     answer = only_item(decoded)
-    if decode is None: label = _find_label(answer, self._class_names())
+    if decode is None: label = _find_label(answer, self._find_class_names())
     else: inp,label = _get_decoded_item(decode, inp, decoded)
     return inp,label,answer,only_item(preds)
 

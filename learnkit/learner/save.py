@@ -17,7 +17,7 @@ from ..optim.inventory import is_lazy_tensor
 from ..optim.opt_state import has_torch_state
 
 # %% ../../nbs/learner/55a_check_state.ipynb #5c090a3a
-def mismatch(
+def describe_mismatch(
     new:Any,          # the value in the file
     own:torch.Tensor  # the model's tensor, which the value would replace
 ) -> str:
@@ -79,7 +79,7 @@ def _find_mismatches(state, own):
     mismatches = []
     for name,value in own.items():
         if name not in state or not isinstance(value, torch.Tensor): continue
-        why = mismatch(state[name], value)
+        why = describe_mismatch(state[name], value)
         if why: mismatches.append(f'{name} {why}')
     return mismatches
 
@@ -169,7 +169,7 @@ from ..data.files import (StorePath, as_path, check_format, is_safetensors, read
 from ..data.modules import get_model
 from ..data.process import gathered, is_sharded, lay_out_state, rank_distrib, team, whole
 from .checks import check_values
-from .create_opt import ready_opt
+from .create_opt import ensure_opt
 from .learner import Learner
 from ..loop.events import nearest
 from ..loop.run import evaluating
@@ -213,17 +213,17 @@ def find_writer(
         if _encode_pickle_text(key) not in description: return 'save'
     return 'checkpoint'
 
-def check_replaced(
-    path:Any, # the path of the file to write
-    by:str    # what would write it: 'save' or 'export'
+def check_may_replace(
+    path:Any,  # the path of the file to write
+    writer:str # what would write it: 'save' or 'export'
 ) -> None:
-    "Raise FileExistsError if the file `path` exists, and was not written by `by`"
+    "Raise FileExistsError if the file `path` exists and was written by something else than `writer`"
     earlier = find_writer(path)
-    if earlier in (None, by): return
-    if earlier=='checkpoint': writer = '`CheckpointCallback`'
-    else: writer = f'`learn.{earlier}`'
-    raise FileExistsError(f'{path} was written by {writer}, and `learn.{by}` would replace it: choose another name, '
-                          'or delete the file first')
+    if earlier in (None, writer): return
+    if earlier=='checkpoint': earlier_writer = '`CheckpointCallback`'
+    else: earlier_writer = f'`learn.{earlier}`'
+    raise FileExistsError(f'{path} was written by {earlier_writer}, and `learn.{writer}` would replace it: choose '
+                          'another name, or delete the file first')
 
 # %% ../../nbs/learner/55b_save.ipynb #0aaad0da
 @uninterrupted
@@ -296,7 +296,7 @@ def save(self:Learner,
         check_format(given)
     else:
         path,gather = self._make_file_path(given),gathered
-        check_replaced(path, 'save')
+        check_may_replace(path, 'save')
     with saving(self, path=path):
         has_opt = with_opt and self.opt is not None and not is_safetensors(path)
         weights,base = split_state(self, _find_base(self, only_trained))
@@ -378,20 +378,20 @@ def _with_prefix(state, prefix):
     return {name.removeprefix(prefix):v for name,v in state.items() if str(name).startswith(prefix)}
 
 # %% ../../nbs/learner/55b_save.ipynb #6d8afd4d
-def check_beside(
-    learn:Any,   # the Learner
-    beside:dict, # name -> weight of a module outside the model; empty in files of older versions
-    file:Any     # the file's path, for messages
+def check_outside_weights(
+    learn:Any,    # the Learner
+    weights:dict, # name -> weight of a module outside the model; empty in files of older versions
+    file:Any      # the file's path, for messages
 ) -> None:
-    "Raise ValueError if a weight in `beside` does not fit; warn about weights that only the file or the Learner has"
+    "Raise ValueError if one of `weights` does not fit; warn about weights that only the file or the Learner has"
     own,trained = loadable_beside(learn),state_beside(learn)
-    mismatches = _find_mismatches(beside, own)
+    mismatches = _find_mismatches(weights, own)
     if mismatches: raise ValueError(f'{file} belongs to another loss function: {mismatches[0]}')
-    missing = [name for name in named_params(learn) if name in trained and name not in beside]
+    missing = [name for name in named_params(learn) if name in trained and name not in weights]
     if missing: warn(
         f'{file} has no values for weights that this Learner trains outside the model, which therefore keep theirs: '
         f'{_list_first(missing)}')
-    extra = [name for name in beside if name not in own]
+    extra = [name for name in weights if name not in own]
     if extra: warn(
         f'{file} has weights outside the model that this Learner does not have, so they are skipped: '
         f'{_list_first(extra)}')
@@ -429,11 +429,11 @@ def load(self:Learner,
         opt,with_opt = None,False
     check_state(get_model(self.model), weights, strict, base)
     check_base(get_model(self.model), rest_of_base(weights, base), file)
-    if any(k.startswith('outside.') for k in beside): ready_opt(self)   # the file has parameters outside of modules
-    check_beside(self, beside, file)
+    if any(k.startswith('outside.') for k in beside): ensure_opt(self)   # the file has parameters outside of modules
+    check_outside_weights(self, beside, file)
     if not with_opt: opt = None
     elif opt is not None:
-        ready_opt(self)
+        ensure_opt(self)
         check_opt_state(self.opt, opt)
     elif self.opt is not None: warn(f'{file} has no optimizer state: the optimizer is not changed')
     _load_parts(self, _Parts(weights, beside, base, opt), strict, device)

@@ -301,7 +301,7 @@ class SanityCheck(Callback):
         has_no_loader = self.ds_idx==1 and learn.dls.valid is None
         has_no_epoch  = learn.current_run.start_epoch>=learn.n_epoch
         if has_no_loader or has_no_epoch: return
-        dl    = learn._loader(self.ds_idx, None)
+        dl    = learn._find_loader(self.ds_idx, None)
         meter = MeterCallback(learn.metrics, copy=True)
         def stop_after_n(cb): cb.learn.batches.stop_at(self.n)
         limit = Callback(before_validate=stop_after_n)

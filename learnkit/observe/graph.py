@@ -9,7 +9,7 @@ __all__ = ['ShowGraphCallback']
 from io import BytesIO
 from warnings import warn
 
-from ..learner.display import display_kind
+from ..learner.display import find_display_kind
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.settings import pyplot
@@ -30,7 +30,7 @@ class ShowGraphCallback(Callback):
 
     def before_fit(self):
         self.handle = None
-        self.is_notebook = display_kind()=='notebook'
+        self.is_notebook = find_display_kind()=='notebook'
         if self.is_notebook: pyplot()   # raises an error now rather than after an epoch
         elif not self.has_warned:
             self.has_warned = True

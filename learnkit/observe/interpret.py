@@ -80,11 +80,11 @@ class Interpretation:
         vocab:list|None=None     # names of the classes; None: those of `learn.dls`
     ) -> 'Interpretation':
         "Predict a dataset with `learn`, and return an `Interpretation` of the results"
-        dl = learn._loader(ds_idx, dl)
+        dl = learn._find_loader(ds_idx, dl)
         results = learn.get_preds(dl=dl, act=act, with_input=with_input, with_decoded=True, with_loss=True)
         *_,preds,targs,decoded,losses = results
         inputs = results[0] if with_input else None
-        if vocab is None: vocab = learn._class_names()
+        if vocab is None: vocab = learn._find_class_names()
         interp  = cls(preds, targs, decoded, losses, inputs, vocab_of(learn.dls, vocab), **_find_ignore_index(learn))
         if with_input: return interp
         loader_of = _find_loader_by_index(dl)
@@ -444,7 +444,7 @@ def show_results(self:Learner,
     figsize:tuple|None=None    # width and height in inches; None: set from the number of images
 ) -> Any:
     "Show predictions and targets of the first batch: draw images and return the axes; return other data as a table"
-    dl = self._loader(ds_idx, dl)
+    dl = self._find_loader(ds_idx, dl)
     with alone(): inputs,_,targs,decoded = self.get_preds(dl=[first_batch(dl)], with_input=True, with_decoded=True)
     columns = {}
     if decoded is not None: columns['prediction'] = decoded

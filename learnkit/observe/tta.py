@@ -118,7 +118,7 @@ def tta(self:Learner,
 ) -> tuple:
     "Return predictions averaged over several augmented views of each sample, and the targets (test-time augmentation)"
     augs = list(aug) if is_listy(aug) else [aug]
-    loader = self._loader(ds_idx, dl)
+    loader = self._find_loader(ds_idx, dl)
     n = _check_tta_args(n, aug, augs, loader)
     if beta is not None: beta = check_fraction('beta', beta, zero=True)
     def predict(*extra): return self.get_preds(ds_idx, dl, act=act, cbs=[*tuplify(cbs), *extra])

@@ -25,7 +25,7 @@ from ..data.nested import detuplify, leaves, to_concat
 from ..data.process import total_norm
 from ..data.snapshot import Snapshot, snapshot_buffers, snapshot_random
 from ..learner.learner import Learner
-from ..learner.predict import losses_by_item
+from ..learner.predict import compute_sample_losses
 from ..loop.callback import Callback
 from ..loop.check import check_whole
 from ..loop.words import own_attr
@@ -64,7 +64,7 @@ def _compute_losses_of_batch(learn, n):
         if getattr(mixer, 'is_mixed', False): losses = mixer.losses(learn.pred, *learn.yb)
         else:
             with NoneReduce(learn.loss_func) as loss_func: losses = loss_func(learn.pred, *learn.yb)
-        losses = losses_by_item(losses, learn.yb, learn.loss_func)
+        losses = compute_sample_losses(losses, learn.yb, learn.loss_func)
     except (TypeError, ValueError, AttributeError, IndexError): return None
     is_per_sample = len(losses)==n and losses.requires_grad
     if not is_per_sample: return None

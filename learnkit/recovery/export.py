@@ -155,7 +155,7 @@ from learnkit.data.files import (as_path, is_safetensors, read_safetensors, read
 from ..data.loaders import DataLoaders
 from ..data.process import gathered, is_sharded, own_class, team
 from ..data.snapshot import snapshot_loader, snapshot_random
-from ..learner.save import check_beside, check_replaced, check_state, export_format, model_path
+from ..learner.save import check_outside_weights, check_may_replace, check_state, export_format, model_path
 from ..optim.inventory import load_beside, state_beside
 from ..loop.signals import interruptibly, uninterrupted
 from ..loop.loop import loader_len
@@ -190,7 +190,7 @@ def export(self:Learner,
 ) -> Path:
     "Write weights and a description for `load_learner`, no code; return the path; TypeError if they cannot be stored"
     path = self._make_file_path(file)
-    check_replaced(path, 'export')
+    check_may_replace(path, 'export')
     description = _describe(self, inputs, about)
     text = _to_json(description)
     with saving(self):
@@ -325,7 +325,7 @@ def load_learner(
     if dls is None: dls = DataLoaders([], n_inp=description.get('n_inp'), vocab=description.get('vocab'))
     learn = Learner(dls, model, loss_func, **kwargs)
     beside = state.get('beside', {})   # older files have none
-    if learn.loss_func is not None: check_beside(learn, beside, file)
+    if learn.loss_func is not None: check_outside_weights(learn, beside, file)
     model.load_state_dict(state['model'])
     load_beside(learn, beside)
     model.eval()

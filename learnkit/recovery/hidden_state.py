@@ -346,7 +346,7 @@ from warnings import warn
 from ..data.modules import get_model, one_param
 from ..data.random import check_generator, generator_state, set_generator
 from ..learner.learner import Learner
-from ..learner.save import mismatch
+from ..learner.save import describe_mismatch
 
 # %% ../../nbs/recovery/01b_hidden_state.ipynb #b0dae2da
 def map_values(
@@ -513,9 +513,9 @@ def can_be_set(
     current = entry_of(o, k)
     if k in pytorchs_attributes(o): return False
     if isinstance(o, containers) and k not in entries_of(o): return False
-    if isinstance(current, nn.Parameter): return not mismatch(v, current)
+    if isinstance(current, nn.Parameter): return not describe_mismatch(v, current)
     if isinstance(o, tuple):   # the entries are changed in place
-        if isinstance(current, torch.Tensor): return not mismatch(v, current)
+        if isinstance(current, torch.Tensor): return not describe_mismatch(v, current)
         return changes_in_place(current)
     return is_state(current)
 

@@ -19,7 +19,7 @@ from fastcore.foundation import L
 from ..callbacks.batches import ItemIndices
 from ..data.process import from_first, num_shards, rank_distrib
 from ..learner.bars import displays
-from ..learner.display import display_kind
+from ..learner.display import find_display_kind
 from ..learner.fit import resumes
 from ..learner.learner import Learner
 from ..loop.callback import Callback
@@ -175,7 +175,7 @@ class Replayer(Pausable):
     def _show(self, first):
         "Show a progress bar for the batches up to the step"
         if rank_distrib(): return
-        self.display,self.first = displays[display_kind()](),first
+        self.display,self.first = displays[find_display_kind()](),first
         self.display.begin(f'step {self.until}', self.until-first)
         self.next_update = perf_counter() + self.display.pace
 

@@ -421,10 +421,10 @@ class Pausable(_Breakpoints, Resumable):
     def after_fit(self):
         learn = self.learn
         if isinstance(learn.current_run.resume, Paused): learn.current_run.resume.has_ended = True
-        if learn.current_run.to_come is None: super().after_fit()
+        if learn.current_run.next_fit is None: super().after_fit()
 
     def cleanup(self):
-        another_fit_follows = self.learn.exc is None and self.learn.current_run.to_come is not None
+        another_fit_follows = self.learn.exc is None and self.learn.current_run.next_fit is not None
         self.ends_next_fit = None
         if another_fit_follows: self.ends_next_fit = self._pause_of_next_fit()
         self.moment = self.collector = self.until = None
@@ -464,7 +464,7 @@ class Pausable(_Breakpoints, Resumable):
         if place is None: place = collector.data_place(done)
         state = collector.contents(epoch, done, place, gather_states(learn, place), copy=True)
         self.moment = Paused(state, learn.current_run.duration, [*learn.current_run.fit_cbs])
-        self.moment.next_fit = learn.current_run.to_come
+        self.moment.next_fit = learn.current_run.next_fit
         self.n_to_ignore = 0
 
     def _save(self, done):
@@ -486,16 +486,16 @@ def resume_paused(
     cbs_of_fit = [cb for cb in paused.cbs if id(cb) not in present]
     run:Any = paused.copy({} if lr is None else dict(lr=lr), until)
     next_fit = _with_cbs(paused.next_fit, cbs)
-    learn.paused,learn.current_run.to_come = None,next_fit
+    learn.paused,learn.current_run.next_fit = None,next_fit
     try:
         learn._train('fit', str(paused.duration), lr, cbs=[*cbs_of_fit, *L(cbs)], resume=run)
-        learn.current_run.resume = learn.current_run.to_come = None
+        learn.current_run.resume = learn.current_run.next_fit = None
         if next_fit is not None: next_fit(learn)
     except PlannedPause: pass
     except BaseException:
         if learn.paused is None and not run.has_ended: learn.paused = paused   # the user can resume from there again
         raise
-    finally: learn.current_run.resume = learn.current_run.to_come = None
+    finally: learn.current_run.resume = learn.current_run.next_fit = None
 
 def _with_cbs(fit, cbs):
     "Return the call of a fit with further callbacks; None if there is no such fit"

@@ -25,7 +25,7 @@ from ..data.process import (
 from ..data.random import get_random_states, pack_state, set_random_states
 from ..data.snapshot import snapshot_contents, snapshot_grads, snapshot_random
 from ..learner.learner import Learner
-from ..learner.save import check_beside, check_opt_state, check_state, mismatch
+from ..learner.save import check_outside_weights, check_opt_state, check_state, describe_mismatch
 from ..loop.duration import Time
 from ..loop.signals import uninterrupted
 from ..optim.inventory import (load_beside, load_opt_state, named_params, opt_state, shape_lazy,
@@ -127,10 +127,10 @@ def _check_run_state(self:Learner, state):
     check_base(model, rest_of_base(state['model'], base), 'this checkpoint')
     shape_lazy(model, state['model'])
     if self.opt is None: self.create_opt()
-    if 'beside' in state: check_beside(self, state['beside'], 'this checkpoint')   # older ones have none
+    if 'beside' in state: check_outside_weights(self, state['beside'], 'this checkpoint')   # older ones have none
     for n,p in named_params(self).items():
         if n not in grads: continue
-        why = mismatch(grads[n], p)
+        why = describe_mismatch(grads[n], p)
         if why: raise ValueError(f"this checkpoint belongs to another model: the gradient of {n} {why}")
     check_opt_state(self.opt, state['opt'])
 

@@ -375,7 +375,7 @@ def test_of_a_fine_tune_both_fits_continue(at, says):
     with learn.no_bar(), learn.no_logging():
         with pytest.raises(KeyboardInterrupt, match=says): fine_tune(learn, press(*at), Pausable())
         learn.resume()
-    assert as_tuned(learn) and learn.paused is None and learn.current_run.to_come is None
+    assert as_tuned(learn) and learn.paused is None and learn.current_run.next_fit is None
 
 def test_batch_by_batch_through_a_fine_tune():
     learn,seen = tuned(Pausable()),[]

@@ -544,11 +544,11 @@ eager = [p for p in py_modules if p.relative_to(root/lib).as_posix() != 'contrib
 def test_import_is_light_and_changes_nothing():
     "Not the display of bars, and no handler of a signal, not even where a callback for signals is made"
     heavy = 'matplotlib pandas fastprogress fasthtml IPython sklearn torchmetrics tqdm.auto rich wandb mlflow tensorboard fastcore.docments statistics'.split()   # torch imports tqdm
-    state = 'display_kind(), ProgressCallback().kind, *map(signal.getsignal, signal.valid_signals())'
+    state = 'find_display_kind(), ProgressCallback().kind, *map(signal.getsignal, signal.valid_signals())'
     def loaded(*mods):
         code = f"""import gc, signal, sys, torch
 gc.callbacks.append(lambda *args: looks.append(args)); looks = []
-from learnkit.learner.bars import ProgressCallback, display_kind
+from learnkit.learner.bars import ProgressCallback, find_display_kind
 assert looks==[] and gc.isenabled(), 'garbage was looked for among what the import has made'
 gc.callbacks.pop(); gc.freeze(); sys.modules.pop('learnkit'); import learnkit
 assert gc.get_freeze_count(), 'what others have frozen is not frozen any more'

@@ -193,7 +193,7 @@ class Shown(list):
 
 @contextlib.contextmanager
 def notebook():
-    with mock.patch.object(show_graph, 'display_kind', lambda: 'notebook'), mock.patch('IPython.display.display', Shown()) as shown: yield shown
+    with mock.patch.object(show_graph, 'find_display_kind', lambda: 'notebook'), mock.patch('IPython.display.display', Shown()) as shown: yield shown
 
 def graphed(*cbs, **kw): return make('lines', *cbs, every=1e9, **kw)
 
