@@ -91,35 +91,35 @@ def _has_graph(loss): return isinstance(loss, torch.Tensor) and loss.requires_gr
 def mixer_of(
     learn:Learner # the Learner, in a batch
 ) -> Any:
-    "Return the callback that mixes samples, such as `MixUp`; None if there is none"
+    "Return the callback that mixes samples, such as `MixUp`, or None if there is none"
     return getattr(learn.loss_func, 'mixer', None)
 
 class ItemLosses(Callback):
-    "Measures the loss of each sample in one batch, even if a callback splits it into parts"
+    "Measures the loss of each sample in one batch, even if a callback splits the batch into micro-batches"
     order,acts,run_valid = 10_000,'nothing',False
     modes = ('fit',)
     def __init__(self,
-        step:int # the batch: how many batches were trained before it
+        step:int # the batch: the number of training batches before it
     ):
         self.step = step
         self.micro:slice|None = slice(0, None)   # the samples of this micro-batch; None: unknown, after a `split`
         self.n = 0                    # how many samples are measured
-        self.rows,self.parts = [],[]
-        self.are_known = True         # does each sample have a loss of its own?
+        self.rows,self.micro_batches = [],[]
+        self.has_sample_losses = True # does each sample have a loss of its own?
 
     def before_micro_batch(self, items): self.micro = items
     def before_loss(self):
         learn = self.learn
         if learn.train_iter!=self.step or self._is_second_pass(): return
-        n,indices = n_items(learn),self._indices()
-        names = self._names(n, indices)
+        n,indices = n_items(learn),self._find_indices()
+        names = self._list_names(n, indices)
         self.n += n
         rows = measure_samples(learn, names)
-        if not rows: self.are_known = False
-        self.rows += [self._with_partner(row, i, indices) for i,row in enumerate(rows)]
-        self.parts.append((learn.xb, learn.yb))
+        if not rows: self.has_sample_losses = False
+        self.rows += [self._add_partner(row, i, indices) for i,row in enumerate(rows)]
+        self.micro_batches.append((learn.xb, learn.yb))
 
-    def _names(self, n, indices):
+    def _list_names(self, n, indices):
         "Return the names of the next `n` samples: their dataset indices, or their positions in the batch"
         if indices is None or self.micro is None: return [*range(self.n, self.n+n)]
         return indices[self.micro]
@@ -130,14 +130,14 @@ class ItemLosses(Callback):
         parts = [o for o in (self.learn.current_run.in_part, self.micro) if isinstance(o, slice)]
         return sum(o.start for o in parts)<self.n
 
-    def _indices(self):
+    def _find_indices(self):
         "Return the dataset indices of the batch; None if some are unknown"
         indices = get_current_indices(self.learn)
         if indices is None or self.micro is None: return None
         if len(indices[self.micro])!=n_items(self.learn): return None
         return indices
 
-    def _with_partner(self, row, i, indices):
+    def _add_partner(self, row, i, indices):
         "Return the row with the sample's partner and own weight in `MixUp`; without a mixer, unchanged"
         mixer:Any = mixer_of(self.learn)
         if getattr(mixer, 'other', None) is None: return row
@@ -149,8 +149,8 @@ class ItemLosses(Callback):
     def shares(self,
         loss:float # loss of the whole batch
     ) -> History:
-        "Return a row for each sample, largest loss first, with its gradient norm in the batch; empty if unknown"
-        if not self.are_known: return History()
+        "Return a row per sample, largest loss first, with the norm of its share of the gradient; empty without losses"
+        if not self.has_sample_losses: return History()
         share = abs(self._compute_weight_of_sample(loss))
         rows = [{**row, 'gradient':share*row['gradient'], 'at':at} for at,row in enumerate(self.rows)]
         rows.sort(key=finite_loss, reverse=True)
@@ -168,20 +168,20 @@ class ItemLosses(Callback):
 def finite_loss(
     row:dict # a row with a sample's `loss`
 ) -> float:
-    "Return the loss for sorting: NaN is the largest"
+    "Return the loss to sort by: infinity instead of NaN or an infinite loss"
     return row['loss'] if isfinite(row['loss']) else inf
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000012
 class LayerNorms(Callback):
-    "Records each step's learning rate, gradient and update norms by layer, and the first module to return NaN"
+    "Records each step's learning rate, first module with non-finite output, and gradient and update norms by layer"
     order,acts,run_valid = 9_000,'nothing',False
     modes = ('fit',)
     def __init__(self):
-        self.steps,self.at_batch = {},{}   # the records, by the number of earlier batches
-        self.before = {}                  # the parameters before the step
+        self.steps,self.batch_records = {},{}   # what was recorded, by the number of earlier batches
+        self.old_params = {}              # the parameters before the step, by layer
         self.hooks,self.unclipped = [],UnclippedNorm()
 
-    def _layers(self):
+    def _find_layers(self):
         "Return the parameters of each module that has its own, by name"
         layers = {}
         for name,m in get_model(self.learn.model).named_modules():
@@ -203,14 +203,14 @@ class LayerNorms(Callback):
     def after_pred(self):
         learn = self.learn
         while self.hooks: self.hooks.pop().remove()
-        self.at_batch[learn.train_iter] = dict(lr=[h['lr'] for h in learn.opt.hypers], nan=self.first_nan)
+        self.batch_records[learn.train_iter] = dict(lr=[h['lr'] for h in learn.opt.hypers], nan=self.first_nan)
 
     def before_backward(self): self.scale = loss_scale(self.learn.cbs)   # before the scaler changes it
 
     def before_step(self, **more):
         grads = {}
-        for name,params in self._layers().items():
-            self.before[name] = [p.detach().clone() for p in params]
+        for name,params in self._find_layers().items():
+            self.old_params[name] = [p.detach().clone() for p in params]
             grads[name] = _norm(p.grad for p in params)
         norms = dict(norm=self.unclipped.pop(), clipped=grad_norm(self.learn))
         self.steps[self.learn.train_iter] = dict(gradient=grads, scale=self.scale, **norms, **more)
@@ -221,7 +221,8 @@ class LayerNorms(Callback):
         step = self.steps.get(self.learn.train_iter)
         if step is None or 'skipped' in step: return
         updates = {}
-        for name,params in self._layers().items(): updates[name] = _norm(map(torch.sub, params, self.before[name]))
+        for name,params in self._find_layers().items():
+            updates[name] = _norm(map(torch.sub, params, self.old_params[name]))
         step['update'] = updates
 
     def cleanup(self): self.after_pred()
@@ -232,7 +233,7 @@ class UnclippedNorm(Callback):
     modes,norm = ('fit',),None
     def before_step(self): self.norm = grad_norm(self.learn)
     def pop(self) -> float|None:
-        "Return the gradient norm of the last step and forget it; None if there was no step since the last call"
+        "Return the gradient norm of the last step and forget it; return None if there was no step since the last call"
         norm,self.norm = self.norm,None
         return norm
 
@@ -246,7 +247,7 @@ def grad_norm(
 def loss_scale(
     cbs:Iterable # callbacks
 ) -> float|None:
-    "Return the loss scale; None if the loss is not scaled"
+    "Return the scale of the first enabled `GradScaler`, or None if the loss is not scaled"
     for cb in cbs:
         scaler = own_attr(cb, 'scaler')
         is_scaler = isinstance(scaler, torch.amp.GradScaler)
@@ -264,7 +265,7 @@ def first_jumps(
     step:int,   # the step in which the loss jumped
     times:float # a norm jumps if it exceeds this many times the median of the earlier norms
 ) -> History:
-    "Return the first jump of each layer and norm that jumped, the earliest first"
+    "Return a row for the first jump of each layer's gradient norm and update norm, if it jumped; the earliest first"
     rows = []
     for kind in 'gradient','update':
         norms_of = {s:record[kind] for s,record in sorted(steps.items()) if kind in record}
@@ -289,7 +290,7 @@ def first_jump(
     norms:dict, # norms of consecutive steps: step -> norm
     times:float # a norm jumps if it exceeds this many times the median of the earlier norms
 ) -> Jump|None:
-    "Return the first jump, which needs three earlier norms; None if there is none"
+    "Return the first jump among the norms after the third, or None if there is none"
     before = []
     for step,value in norms.items():
         if len(before)>=3:
@@ -308,9 +309,9 @@ def train_next_batch(
     return where['loss']
 
 class Explanation:
-    "Holds the measurements around a step in which the loss jumped"
+    "Holds what was measured in, and before, a step in which the loss jumped"
     def __init__(self,
-        step:int,       # the step
+        step:int,       # the step: the number of training batches before it
         loss:float,     # the loss of its batch
         items:History,  # loss and gradient of the samples of the batch
         layers:History, # layers whose gradient or update jumped, earliest first
@@ -362,8 +363,8 @@ class Explanation:
         return table
 
 def describe_gradient(
-    norm:float|None, # before clipping; None if unknown
-    clipped:float    # afterwards
+    norm:float|None, # the norm before clipping; None: unknown
+    clipped:float    # the norm after clipping
 ) -> str:
     "Describe a gradient by its norm, and whether it was clipped"
     is_unchanged = norm is None or abs(clipped-norm)<=1e-4*norm
@@ -375,7 +376,7 @@ def batches_per_step(
     run:Run, # a run
     step:int # how many batches of the run are done
 ) -> int:
-    "Return the number of batches per optimizer step before `step`: several with `GradientAccumulation`"
+    "Return the number of batches per optimizer step before `step`: several with `GradientAccumulation`, 1 if unknown"
     moment = find_moment(run, step)
     if moment is None: return 1
     n_steps = moment.state.get('train_steps')
@@ -383,13 +384,13 @@ def batches_per_step(
     return max(1, round(moment.state['train_iter']/n_steps))
 
 def make_show(
-    learn:Learner, # the Learner
-    parts:list     # inputs and targets of each part of the batch
+    learn:Learner,     # the Learner
+    micro_batches:list # inputs and targets of each micro-batch
 ) -> Callable:
     "Return a function that shows some samples of the batch"
     dls = learn.dls
     def show(rows, stats=None, decode=None, **kwargs):
-        xb,yb = to_concat(parts)
+        xb,yb = to_concat(micro_batches)
         positions = [row['at'] for row in rows]
         xb,yb = select_split_samples(xb, yb, positions, find_bs(yb or xb))
         columns = _name_targets(yb)
@@ -409,8 +410,8 @@ def explain_spike(self:Learner,
     folder:str|Path,        # the folder of the run, as for `Run`
     step:int,               # the step in which the loss jumped, from `Run.spikes`
     fit:Callable|None=None, # the call that trained the run, as for `learn.replay`
-    before:int=10,          # how many steps before it to measure
-    times:float=10.          # a norm jumps if it exceeds this many times the median of the earlier norms
+    before:int=10,          # how many steps before `step` to measure
+    times:float=10.         # a norm jumps if it exceeds this many times the median of the earlier norms
 ) -> Explanation:
     "Replay `step` and the steps before it; return what was unusual in `step`; raise ValueError if its batch is skipped"
     check_whole('before', before, least=4, what='a number of steps')
@@ -420,16 +421,16 @@ def explain_spike(self:Learner,
     if step>first: self.resume(step-first)
     before_step,batch = self.paused,ItemLosses(step)
     self.resume(1, cbs=batch)
-    if not batch.parts: raise ValueError(
+    if not batch.micro_batches: raise ValueError(
         f'step {step} cannot be explained: a callback skipped its batch. Choose another step.')
     self.paused = before_step
     loss = train_next_batch(self)   # run the batch again, because `ItemLosses` calls the model
-    items,show = batch.shares(loss),make_show(self, batch.parts)
+    items,show = batch.shares(loss),make_show(self, batch.micro_batches)
     _train_until_step(self, norms, step)
     steps = {s:record for s,record in norms.steps.items() if s>=first}
     at = max(steps, default=-1)
-    if at<step: return Explanation(step, loss, items, History(), norms.at_batch[step], show)
-    measurements = {**norms.at_batch[step], 'at':at, **steps[at]}
+    if at<step: return Explanation(step, loss, items, History(), norms.batch_records[step], show)
+    measurements = {**norms.batch_records[step], 'at':at, **steps[at]}
     return Explanation(step, loss, items, first_jumps(steps, at, times), measurements, show)
 
 def _train_until_step(learn, norms, step):
@@ -443,7 +444,7 @@ def find_minimal_subset(
     items:list,         # all samples, which together have the effect
     has_effect:Callable # f(samples) -> whether these samples have the effect
 ) -> list:
-    "Return a subset of `items` that has the effect and from which no sample can be dropped (ddmin)"
+    "Return a subset of `items` that loses the effect if any single sample is dropped (the algorithm ddmin)"
     n = 2   # the number of parts to split `items` into
     while len(items)>1:   # `items` always has the effect
         size = ceil(len(items)/n)
@@ -462,7 +463,7 @@ def complements_of(
     items:list, # all samples
     parts:list  # parts of the samples
 ) -> Iterator[list]:
-    "Yield, for each part, the samples outside it, unless that is none or all of them"
+    "Yield for each part the samples outside the part, unless these are none or all of `items`"
     for part in parts:
         rest = [o for o in items if o not in part]
         if 0<len(rest)<len(items): yield rest
@@ -475,7 +476,7 @@ def samples_of_steps(
     last:int,          # the last step
     fit:Callable|None  # the call that trained the run
 ) -> tuple[list, Any]: # dataset indices; the paused run before the first step
-    "Return the samples in the batches of some steps, and the run before them; raise ValueError if they are unknown"
+    "Return the samples in the batches of some steps, and the run before; raise ValueError if the samples are unknown"
     batches = [learn.replay(folder, first, fit)['items']]
     before_first = learn.paused
     while len(batches)<=last-first:
@@ -495,7 +496,7 @@ def first_batch_of_step(
     step:int,         # the step in which the loss jumped
     fit:Callable|None # the call that trained the run
 ) -> int:
-    "Return the first batch of the last optimizer step before batch `step`; raise ValueError if there was no step"
+    "Return the first batch of the last optimizer step before batch `step`; raise ValueError if there is no such step"
     first = max(0, step-2*batches_per_step(Run(folder), step))
     steps = []
     class Steps(Callback):
@@ -521,7 +522,7 @@ def bisect_spike(self:Learner,
     "Return a minimal list of samples without which `step` has no spike; raise ValueError if no samples cause a spike"
     spikes = {spike['step']:spike for spike in Run(folder).spikes(k, window)}
     if step not in spikes: raise ValueError(
-        f'the loss of `step` {step} is not a spike: `Run(…).spikes()` lists those that are')
+        f'the loss of `step` {step} is not a spike: `Run(…).spikes()` lists the spikes')
     search = _SpikeSearch(self, folder, step, fit, _compute_largest_usual_loss(spikes[step], k))
     found = search.find_from(step)
     if not found: found = search.find_from(first_batch_of_step(self, folder, step, fit))

@@ -45,7 +45,7 @@ def settings_of(
 def loss_config(
     f:Any # a loss function, or None
 ) -> dict|None:
-    "Describe a loss for JSON: name and settings; if unknown, name and whether predictions need it; None if `f` is None"
+    "Describe a loss by name and settings, or an unknown one by name and whether predictions need it; None without a loss"
     if f is None: return None
     name = getattr(f, '__name__', type(f).__name__)
     if not _is_known(name, f): return dict(name=name, own=determines_predictions(f))
@@ -81,7 +81,7 @@ def fits_setting(
     v:Any,      # a value from a file
     default:Any # the value of a new loss function
 ) -> bool:
-    "Return whether a setting can have this value: text only where the default is text; None is always allowed"
+    "Return whether `v` is a valid setting: a string exactly if the default is one, unless either of them is None"
     if not is_setting(v): return False
     if v is None or default is None: return True
     return isinstance(v, str)==isinstance(default, str)
@@ -188,7 +188,7 @@ def export(self:Learner,
     inputs:Any=None,        # description of the inputs, for people; None: describe a batch of the training data
     **about                 # further entries of the description: numbers, strings, lists and dicts of them
 ) -> Path:
-    "Write weights and a description for `load_learner`, no code; return the path; TypeError if they cannot be stored"
+    "Write weights and a description, but no code; return the path; raise TypeError for what a file cannot store"
     path = self._make_file_path(file)
     check_may_replace(path, 'export')
     description = _describe(self, inputs, about)
@@ -248,16 +248,16 @@ def find_export(
     folder:str|Path|None=None,      # the Learner's `path`; None: the current folder
     model_dir:str|Path|None=None    # the subfolder for models; None: 'models'
 ) -> Any:
-    "Return the path of an exported file: `file`, or where `Learner.export` writes that name; else FileNotFoundError"
-    own = as_path(file)
-    if own.is_file(): return own
-    there = model_path(folder or '.', model_dir or 'models', file)
-    if there.is_file(): return there
-    if own.is_dir(): return own   # the error is raised when it is read
-    where = f'{own}'
-    if own!=there: where += f', and no {there}'
+    "Return the path of an export: `file`, or where `export` writes this name; raise FileNotFoundError if none exists"
+    path = as_path(file)
+    if path.is_file(): return path
+    default_path = model_path(folder or '.', model_dir or 'models', file)
+    if default_path.is_file(): return default_path
+    if path.is_dir(): return path   # the error is raised when it is read
+    where = f'{path}'
+    if path!=default_path: where += f', and no {default_path}'
     raise FileNotFoundError(
-        f'there is no file {where}: pass the path that `learn.export` returned{_suggest_name(there)}')
+        f'there is no file {where}: pass the path that `learn.export` returned{_suggest_name(default_path)}')
 
 def _suggest_name(path):
     "Return a hint at the file next to `path` with the most similar name, if any"
@@ -358,11 +358,11 @@ def torch_export(
     path:str|Path          # the file; its name usually ends in `.pt2`
 ) -> None:
     "Export a model to a file with `torch.export`; `torch.export.load(path).module()` loads it"
-    sizes = {o.shape[0] for o in leaves(xb) if _has_items(o)}
+    sizes = {o.shape[0] for o in leaves(xb) if _has_samples(o)}
     if sizes=={1}: xb = apply(_repeat_samples, xb)   # PyTorch treats a size of 1 as constant
     args,kwargs = xb,{}
     if type(xb[0]) is Inputs: args,kwargs = (),{**xb[0]}
-    dims = apply(_dynamic_sizes, kwargs or args)
+    dims = apply(_mark_batch_dynamic, kwargs or args)
     program,path = torch.export.export(model, args, kwargs, dynamic_shapes=dims),Path(path)
     data = BytesIO()   # PyTorch aborts the whole process if it writes to a file itself and the disk is full
     torch.export.save(program, data)
@@ -371,20 +371,20 @@ def torch_export(
         draft.publish()
 
 # %% ../../nbs/recovery/40c_export.ipynb #aa596331
-def _has_items(o): return isinstance(o, torch.Tensor) and o.ndim>0
+def _has_samples(o): return isinstance(o, torch.Tensor) and o.ndim>0
 
 def _repeat_samples(o):
-    if not _has_items(o): return o
+    if not _has_samples(o): return o
     return torch.cat([o, o])
 
-def _dynamic_sizes(o):
-    if not _has_items(o): return None
+def _mark_batch_dynamic(o):
+    if not _has_samples(o): return None
     return {0:torch.export.Dim.AUTO}
 
 # %% ../../nbs/recovery/40c_export.ipynb #f1ec4108
 @check_args
 class ExportAtEnd(Callback):
-    "Exports the model at the end of a fit (Composer's `ExportForInferenceCallback`)"
+    "Exports the model at the end of a fit, as Composer's `ExportForInferenceCallback` does"
     writes = True
     order,modes = 101,('fit',)   # after callbacks that load other weights, such as the best ones
     home = Path()                # the working directory when the fit began

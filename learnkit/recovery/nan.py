@@ -35,7 +35,7 @@ class SkipNaN(Callback):
     order,run_valid = MixedPrecision.order+.5,False
     modes,saves = ('fit','lr_find'),('n','row','steps')
     snapshot:Any = None          # RNG states and buffers before the batch
-    last:Any = None              # the loss of the previous batch
+    last_loss:Any = None         # the loss of the previous batch
     buffers:Any = {}             # the `_BufferCopy` of each buffer before the batch, by name
     grads:Snapshot|None = None   # with micro-batches: the gradients accumulated before the batch
     def __init__(self,
@@ -53,7 +53,7 @@ class SkipNaN(Callback):
             'SkipNaN(wait=False) checks gradients, but with sharded parameters each process sees only its shard. Use '
             '`SkipNaN()`.')
     def before_batch(self):
-        learn,self.last,self.grads = self.learn,self.learn.loss,None
+        learn,self.last_loss,self.grads = self.learn,self.learn.loss,None
         if self.wait:
             self.snapshot = Snapshot(snapshot_random(), *map(snapshot_buffers, trained_modules(learn).values()))
             return
@@ -92,7 +92,7 @@ class SkipNaN(Callback):
         learn = self.learn
         for g in grads: elements(g).masked_fill_(~finite, 0)
         self._restore_buffers(finite)
-        learn.loss = torch.where(finite & learn.loss.isfinite(), learn.loss, self.last)
+        learn.loss = torch.where(finite & learn.loss.isfinite(), learn.loss, self.last_loss)
 
     def _restore_buffers(self, finite):
         restored = {}
@@ -115,7 +115,7 @@ class SkipNaN(Callback):
         learn = self.learn
         self.steps.append(learn.train_iter)
         self.snapshot.restore()
-        learn.loss = self.last   # so that the NaN is not recorded
+        learn.loss = self.last_loss   # so that the NaN is not recorded
         self.n,self.row = self.n+1,self.row+1
         is_allowed = self.at_most is None or self.row<self.at_most
         if is_allowed: raise cancel(f'{why}{learn._position}')
@@ -125,7 +125,7 @@ class SkipNaN(Callback):
     def nonfinite_loss(self) -> None:
         "Handle the event so that no error is raised: `after_loss` and `before_step` skip such batches"
     def cleanup(self):
-        self.snapshot = self.last = self.grads = None
+        self.snapshot = self.last_loss = self.grads = None
         self.buffers = {}
 
 class _BufferCopy(NamedTuple):
@@ -249,15 +249,15 @@ class RollBackOnNaN(Callback):
     order,run_valid = MixedPrecision.order+.5,False
     modes,saves = ('fit',),('every','n','scale','written','due')
     saver:Any = None   # the Learner's `CheckpointCallback`, in a fit; None: it has none
-    good:Any = None    # the last good state, or True if it is in a checkpoint
+    good_state:Any = None   # the last good state, or True if it is in a checkpoint
     flag:Any = None    # a tensor on the device: NaN if a loss since the last check was not finite
     spike:Any = None   # description of a spike since the last good state
     snapshot:Any = None   # the state before the batch, until there is a good state
-    last:Any = None       # the loss of the previous batch, until there is a good state
+    last_loss:Any = None       # the loss of the previous batch, until there is a good state
     due = False        # is a check due? Saved, so that all processes agree although a process may skip a batch
     def __init__(self,
         every:Any='100ba',    # how often to check the losses and keep a copy; text such as '500ba', see `Every`
-        factor:float=.5,      # the learning rate is multiplied by this each time
+        factor:float=.5,      # the learning rate is multiplied by this each time weights are restored
         at_most:int=3,        # how many times to roll back; the next time, the fit ends with the last good weights
         source:str='memory'   # restore from a copy in 'memory', or the newest 'checkpoint' with finite weights
     ):
@@ -278,11 +278,11 @@ class RollBackOnNaN(Callback):
         if not self.every.loaded: self.n,self.scale,self.written = 0,1.,None
         self.due = self.due and self.every.loaded
         self.every.start(learn)
-        self.good = self.flag = self.spike = None
+        self.good_state = self.flag = self.spike = None
 
     def before_batch(self):
         self.due = self.every(self.learn) or self.due
-        if self.good is None: self.snapshot,self.last = self._take_snapshot(),self.learn.loss
+        if self.good_state is None: self.snapshot,self.last_loss = self._take_snapshot(),self.learn.loss
 
     def _take_snapshot(self):
         "Snapshot what a batch may change before its loss is known: buffers, gradients of micro-batches, their counters"
@@ -302,7 +302,7 @@ class RollBackOnNaN(Callback):
     def after_joint_loss(self):
         self.flag = nan_flag(self.flag, self.learn.loss)
         self.spike = self.learn.current_run.spike or self.spike
-        checks = self.due or self.good is None or self.learn.iter==0
+        checks = self.due or self.good_state is None or self.learn.iter==0
         if not checks: return
         if self._are_all_finite(): return self._keep_good_state()
         self._roll_back()
@@ -314,7 +314,7 @@ class RollBackOnNaN(Callback):
 
     def nonfinite_loss(self) -> None:
         "Handle the event so that no error is raised: `after_loss` and `after_train` restore good weights"
-    def cleanup(self): self.good = self.flag = self.saver = self.snapshot = self.last = None
+    def cleanup(self): self.good_state = self.flag = self.saver = self.snapshot = self.last_loss = None
 
     def _are_all_finite(self, weights=True):
         "Return whether losses and `weights` are finite in all processes; all processes must call it"
@@ -324,13 +324,13 @@ class RollBackOnNaN(Callback):
         return not largest(not is_finite)
 
     def _keep_good_state(self):
-        self.snapshot = self.last = None
+        self.snapshot = self.last_loss = None
         if self.source=='checkpoint':
-            self.good = True
+            self.good_state = True
             return
-        learn,self.good = self.learn,None   # free the old copy first: there may not be memory for two
+        learn,self.good_state = self.learn,None   # free the old copy first: there may not be memory for two
         weights,base = split_state(learn)
-        self.good = deepcopy(dict(
+        self.good_state = deepcopy(dict(
             model=weights, base=base, beside=state_beside(learn), opt=opt_state(learn),
             loss=learn.loss, epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._find_cbs_to_restore()}))
 
@@ -350,9 +350,9 @@ class RollBackOnNaN(Callback):
             done = 'There are no earlier weights to restore, so the weights stay'
             self._skip()
         else:
-            good = self._read_newest() if self.source=='checkpoint' else self.good
-            if good is None: self._stop(', and there are no good weights to restore')
-            self._restore(good)
+            good_state = self._read_newest() if self.source=='checkpoint' else self.good_state
+            if good_state is None: self._stop(', and there are no good weights to restore')
+            self._restore(good_state)
         self.n += 1
         if self.n>self.at_most: self._stop(f', after rolling back {self.at_most} times')
         self.scale *= self.factor
@@ -364,13 +364,13 @@ class RollBackOnNaN(Callback):
 
     def _has_finite_start(self):
         "Return whether there is no good state yet, but finite weights in all processes; all processes must call it"
-        return self.good is None and not largest(not weights_finite(self.learn.opt))
+        return self.good_state is None and not largest(not weights_finite(self.learn.opt))
 
     def _skip(self):
         "Undo what the batch has changed"
         if self.snapshot is None: return   # this callback was added during the batch
         self.snapshot.restore()
-        self.learn.loss = self.last   # so that the NaN is not recorded
+        self.learn.loss = self.last_loss   # so that the NaN is not recorded
 
     def _describe_cause(self): return self.spike or why_not_finite(self.learn)
 
@@ -378,19 +378,19 @@ class RollBackOnNaN(Callback):
         self.learn.stop(f'{self._describe_cause()}{self.learn._position}{end}')
         raise CancelFit(self.learn.stop_reason)
 
-    def _restore(self, good):
-        learn,states = self.learn,good['cbs']
+    def _restore(self, good_state):
+        learn,states = self.learn,good_state['cbs']
         with evaluating(learn):   # the state may be from a moment when the optimizer was in evaluation mode
-            load_weights(get_model(learn.model), good['model'], good.get('base', {}))
-            load_beside(learn, good.get('beside', {}))
-            load_opt_state(learn, deepcopy(good['opt']))   # the optimizer keeps and modifies the loaded tensors
+            load_weights(get_model(learn.model), good_state['model'], good_state.get('base', {}))
+            load_beside(learn, good_state.get('beside', {}))
+            load_opt_state(learn, deepcopy(good_state['opt']))   # the optimizer keeps and modifies the loaded tensors
         learn.opt.zero_grad()
         for cb in self._find_cbs_to_restore():
-            is_of_other_epoch = cb.name=='recorder' and good['epoch']!=learn.epoch   # whose history has grown
+            is_of_other_epoch = cb.name=='recorder' and good_state['epoch']!=learn.epoch   # whose history has grown
             if cb.key in states and not is_of_other_epoch: cb.load_state_dict(states[cb.key])
         for cb in learn.cbs:
             if accumulates(cb): cb.before_zero_grad()   # the batches that it had counted have no gradients now
-        learn.loss = good.get('loss', torch.zeros_like(learn.loss))
+        learn.loss = good_state.get('loss', torch.zeros_like(learn.loss))
 
     def _scale_lrs(self, factor):
         hypers = self.learn.opt.hypers
@@ -448,7 +448,7 @@ class ReplayOnOOM(MicroBatch):
     name,saves = 'replay_on_oom',('size','n_fitted')
     n_fitted = 0              # batches that fitted since the size changed
     least:int|None = None     # the smallest size that a warning named
-    attempt,stepping = 0,False   # repetitions of this batch; has its optimizer step begun?
+    attempt,has_step_begun = 0,False   # repetitions of this batch; has its optimizer step begun?
     snapshot:Any = None   # the state at the start of the batch
     def __init__(self,
         size:int|None=None,       # initial number of samples in a micro-batch; None: the whole batch
@@ -458,8 +458,8 @@ class ReplayOnOOM(MicroBatch):
         super().__init__(1 if size is None else size, split=split)
         self.size,self.grow = size,check_whole('grow', grow, what='a number of batches', none=True)
 
-    def before_batch(self): self.attempt,self.stepping = 0,False
-    def before_step(self): self.stepping = True
+    def before_batch(self): self.attempt,self.has_step_begun = 0,False
+    def before_step(self): self.has_step_begun = True
 
     def wrap(self, what:str, do:Callable) -> Callable:
         "Return `do`; for a batch, a function that repeats it as smaller micro-batches until it fits into memory"
@@ -499,9 +499,9 @@ class ReplayOnOOM(MicroBatch):
         learn.xb,learn.yb = self.start
         bs = n_items(learn)
         size = min(self.size or bs, bs)
-        if self.stepping or size==1:
+        if self.has_step_begun or size==1:
             why = 'not even a single sample fits'
-            if self.stepping: why = 'the optimizer step takes as much memory for smaller parts'
+            if self.has_step_begun: why = 'the optimizer step takes as much memory for smaller parts'
             add_note(e, f'ReplayOnOOM could not help{learn._position}: {why}')
             raise e
         self.size,self.n_fitted = ceil(size/2),0

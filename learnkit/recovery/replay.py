@@ -37,7 +37,7 @@ def find_moment(
     run:Run, # the run
     step:int # the largest number of finished training batches
 ) -> Paused|None:
-    "Return the run paused at the newest readable checkpoint up to `step`; None without any; warn about unreadable ones"
+    "Return the run, paused at the newest readable checkpoint up to `step`, or None without any; warn of damaged ones"
     for path in list_checkpoints(run.folder):
         if train_iter_of(path)>step: continue
         try: state = read_checkpoint(path)
@@ -52,16 +52,16 @@ def find_moment(
 def check_step(
     run:Run,          # the run
     step:int,         # the step: the number of batches before it
-    at_end:bool=False # may `step` be the end of a finished run?
+    allow_end:bool=False # may `step` be the end of a finished run?
 ) -> None:
     "Raise ValueError if the run has no such step"
     check_whole('step', step, least=0, what='a number of batches')
     if not run.finished: return   # an unfinished run may continue past any step
     last = run.train_iter
-    if not at_end: last -= 1
-    if last<0: raise ValueError(f'{run.folder} has ended without a batch, so there is no step to replay')
+    if not allow_end: last -= 1
+    if last<0: raise ValueError(f'the run in {run.folder} has ended without a batch, so there is no step to replay')
     if step>last: raise ValueError(
-        f'{run.folder} has ended after {run.train_iter} batches, so `step` must be from 0 to {last}')
+        f'the run in {run.folder} has ended after {run.train_iter} batches, so `step` must be from 0 to {last}')
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000013
 def why_it_differs(
@@ -83,33 +83,33 @@ class Record:
         run:Run # the run that recorded the losses
     ):
         self.run,self.losses,self.every = run,run.losses,run.smooth_loss.every
-        self.compared = self.equal = 0   # compared losses, and how many of them were equal
-        self.count = 0                   # losses recorded in this fit
+        self.n_compared = self.n_equal = 0   # compared losses, and how many of them were equal
+        self.n_losses = 0                    # losses recorded in this fit
         self.warned = False
 
     def count_losses(self,
         learn:Learner # the Learner, in a fit
     ) -> int:
-        "Count the losses recorded so far; return and remember the number"
+        "Return the number of losses that the fit has recorded so far, and store it in `n_losses`"
         smooth = learn.recorder.smooth_loss
         smooth.flush()
-        self.count = smooth.count
-        return self.count
+        self.n_losses = smooth.count
+        return self.n_losses
 
     def compare(self,
         learn:Learner # the Learner, after a batch of training
     ) -> None:
         "Compare the loss of this batch with the recorded one; warn at the first difference"
         if rank_distrib() or own_attr(learn, 'recorder') is None: return   # the record has the losses of process 0
-        before,n = self.count,self.count_losses(learn)
+        before,n = self.n_losses,self.count_losses(learn)
         if n==before: return   # a skipped batch has no loss
         i,rest = divmod(n-1, self.every)
         is_recorded = rest==0 and i<len(self.losses)
         if not is_recorded: return
-        self.compared += 1
+        self.n_compared += 1
         loss,recorded = float(learn.loss.mean()),self.losses[i]
         both_nan = isnan(loss) and isnan(recorded)
-        if loss==recorded or both_nan: self.equal += 1
+        if loss==recorded or both_nan: self.n_equal += 1
         elif not self.warned: self._warn(learn, loss, recorded)
 
     def _warn(self, learn, loss, recorded):
@@ -130,7 +130,7 @@ def is_builtin(
     return type(cb).__module__.partition('.')[0]==package
 
 class Replayer(Pausable):
-    "Begins a fit at a step of an earlier run, pauses at a later step, and compares the losses; writes no files"
+    "Begins a fit at a step of an earlier run, pauses at a later step, and compares the losses of both; writes no files"
     order,run_valid = 100,False   # in the place of a `CheckpointCallback`
     single_process_only = False   # works in several processes, because all know the step at which to pause
     disabled:Any = None    # the ids of callbacks that receive no events; None: unknown yet
@@ -140,7 +140,7 @@ class Replayer(Pausable):
     def __init__(self,
         record:Record,       # the record of the run
         moment:Paused|None,  # the moment to begin at; None: the start
-        step:int,            # where to pause
+        step:int,            # the number of batches after which to pause
         observers:list       # observers that receive all events
     ):
         super().__init__(in_valid=False)
@@ -239,7 +239,7 @@ def cbs_of_call(
 def item_indices_for(
     learn:Learner # the Learner
 ) -> list:
-    "Return an `ItemIndices`, which records the samples of each batch, in a list; empty if the Learner has one"
+    "Return a list with an `ItemIndices`, which records the samples of each batch; empty if the Learner has one"
     return [ItemIndices()] if own_attr(learn, 'item_indices') is None else []
 
 def pause_before(
@@ -286,7 +286,7 @@ def replay(self:Learner,
     if self.paused is not before_step:
         self.paused = before_step
         warn(f'a callback skipped the batch of step {step}, so the run is paused before it without a loaded batch')
-    counts = dict(compared=record.compared, equal=record.equal)
+    counts = dict(compared=record.n_compared, equal=record.n_equal)
     if self.distributed: counts = from_first(counts)   # only process 0 has compared
     return dict(epoch=self.epoch, iter=self.iter, train_iter=self.train_iter, items=self.paused.items, **counts)
 
@@ -350,7 +350,7 @@ class SkipData(Callback):
 def describe_skip(
     skip:Any # what to skip: '20ba', or samples of the dataset; None: nothing
 ) -> str:
-    "Describe what is skipped, for the message about a branch; empty if nothing is"
+    "Describe what is skipped, for the message about a branch; return an empty string if `skip` is None"
     if skip is None: return ''
     if isinstance(skip, str): return f', without the next {int(Time(skip).value)} batches'
     some = ', '.join(map(str, skip[:10]))
@@ -362,7 +362,7 @@ def callbacks_that_skip(
     skip:Any,      # '20ba', or samples of the dataset
     step:int       # where the branch begins
 ) -> list[Callback]:
-    "Return callbacks that skip batches or samples; empty if `skip` is None; raise ValueError for another unit"
+    "Return callbacks that skip batches or samples; empty if `skip` is None; raise ValueError for any unit but 'ba'"
     if skip is None: return []
     if not isinstance(skip, str): return [SkipData(items=skip), *item_indices_for(learn)]
     t = Time(skip)
@@ -387,7 +387,7 @@ class Branch(Paused):
     def find_changes(self, learn, identity):
         then = self.state.get('identity', identity)
         is_longer(learn, self.state)   # raises for another unit
-        self._check_not_over(learn)
+        self._check_has_more(learn)
         convert_position(learn, self.state, identity)
         self._keep_states_of_loggers(learn)
         new = differences(then, identity)
@@ -395,13 +395,13 @@ class Branch(Paused):
         self._announce(learn, new, then)
         return new
 
-    def _check_not_over(self, learn):
+    def _check_has_more(self, learn):
         "Raise ValueError if there is nothing left to train"
         is_over = not self.state['done'] and self.state['epoch']>=learn.n_epoch
         length = duration_in_words(self.run.duration)
         if is_over: raise ValueError(
-            f'{self.run.folder} has trained all of its {length}, so the branch would train nothing. Pass a '
-            'longer fit, such as `fit=partial(learn.fit, 20)`')
+            f'the run in {self.run.folder} has trained all of its {length}, so the branch would train nothing. Pass '
+            'a longer fit, such as `fit=partial(learn.fit, 20)`')
 
     def _keep_states_of_loggers(self, learn):
         "Keep the present states of loggers, which write to the files of this run"
@@ -443,7 +443,7 @@ def branch(self:Learner,
     "Continue from a step of an earlier run, as a run of its own in another folder"
     run = Run(folder)
     skippers = callbacks_that_skip(self, skip, check_whole('step', step, least=0, what='a number of batches'))
-    check_step(run, step, at_end=True)
+    check_step(run, step, allow_end=True)
     check_branch(self, to, lr, fit)
     moment = find_moment(run, step)
     if moment is None or moment.state['train_iter']!=step:

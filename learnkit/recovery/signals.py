@@ -240,7 +240,7 @@ def without_graph(
 # %% ../../nbs/recovery/35c_pause.ipynb #3c9a1e71
 pauses = Word('pauses', (), 'In which events may it raise `Pause`? The state of the fit is copied before them.')
 may_validate = Word('may_validate', bool, 'A method: may it validate within the next batch? Then the state of the '
-                                          'fit is copied before.')
+                                          'fit is copied before that batch.')
 
 class _Breakpoints(StopOnSignal):
     "Handles each `Pause` that a callback raises at an event that it declares in `pauses`"
@@ -321,7 +321,7 @@ class _Breakpoints(StopOnSignal):
 # %% ../../nbs/recovery/35c_pause.ipynb #76b1e48a
 @check_args
 class Pausable(_Breakpoints, Resumable):
-    "Lets Ctrl-C pause a fit between batches, and `Pause` at an event, for `learn.resume()`; in one process only"
+    "Lets Ctrl-C pause a fit between batches, and `Pause` at an event, until `learn.resume()`; in a single process only"
     order,single,late = 101,True,False
     run_valid = True
     single_process_only = True   # does the callback work in a single process only?
@@ -339,7 +339,7 @@ class Pausable(_Breakpoints, Resumable):
 
     def before_fit(self):
         if num_distrib()>1 and self.single_process_only: raise ValueError(
-            'Pausable cannot pause a fit of several processes: use a `CheckpointCallback`, and `resume`')
+            'Pausable cannot pause a fit of several processes: use a `CheckpointCallback`, and `fit(..., resume=...)`')
         self.collector = self._find_collector()
         self._resume_or_begin()
         self._begin_breakpoints()
@@ -478,8 +478,8 @@ def resume_paused(
     learn:Learner,       # the Learner
     paused:Paused,       # the paused run
     until:int|None=None, # pause again after so many training batches; None: train to the end
-    cbs:Any=None,        # more callbacks
-    lr:Any=None          # another learning rate
+    cbs:Any=None,        # more callbacks; None: none
+    lr:Any=None          # a new learning rate; None: the current one
 ) -> None:
     "Resume the paused fit, then run the call planned after it, if any; return earlier if the fit pauses again"
     present = {*map(id, learn.cbs)}
@@ -508,7 +508,7 @@ def _require_paused_fit(learn):
         f'a `{learn.mode}` is running{learn._position}: it continues when this callback returns or this shell ends')
     if learn.paused is None: raise RuntimeError(
         'There is no paused fit. With `Pausable()` among its callbacks, Ctrl-C pauses a fit between two batches. '
-        'After a second Ctrl-C, which ends it at once, only a checkpoint can resume it.')
+        'After a second Ctrl-C, which ends the fit at once, only a checkpoint can resume it.')
     return learn.paused
 
 # %% ../../nbs/recovery/35c_pause.ipynb #2d7cb605

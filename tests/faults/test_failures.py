@@ -181,7 +181,7 @@ def test_skip_leaves_nothing_behind(at):
     def fail(self): raise KeyError('x')
     learn = learner(data(), SkipNaN())
     with pytest.raises(KeyError): learn.fit(1, cbs=Callback(**{at:fail}))
-    assert learn.skip_nan.snapshot is None and not learn.skip_nan.buffers and learn.skip_nan.last is None
+    assert learn.skip_nan.snapshot is None and not learn.skip_nan.buffers and learn.skip_nan.last_loss is None
 
 # back to the last good weights
 
