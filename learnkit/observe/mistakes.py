@@ -14,7 +14,7 @@ from ..data.nested import is_listy, tuplify
 from .interpret import Interpretation, draw_images, is_image
 
 # %% ../../nbs/observe/65a_top_losses.ipynb #3e0eb80c
-def _title(row, score):
+def _format_title(row, score):
     "Return the title of an image: prediction, target and loss, and the score if its column is given"
     numbers = [row['loss']]
     if score: numbers.append(row[score])
@@ -40,7 +40,7 @@ def plot_top_losses(self:Interpretation,
     images,*_ = tuplify(inputs)
     if not is_image(images): return rows
     score = next((column for column in ('probability','score') if column in rows[0]), None)
-    axs = draw_images(images, [_title(row, score) for row in rows], stats=stats, ncols=ncols, figsize=figsize)
+    axs = draw_images(images, [_format_title(row, score) for row in rows], stats=stats, ncols=ncols, figsize=figsize)
     legend = f'prediction / target\nloss / {score}' if score else 'prediction / target\nloss'
     axs[0,0].figure.suptitle(legend, fontsize=9)
     return axs

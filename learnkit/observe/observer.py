@@ -139,7 +139,7 @@ class OptimizerMonitor(Observer):
             params.append(p.detach())
             grads.append(p.grad)
         if not params: return
-        self.start = _StepStart(names, params, [p.clone() for p in params], _norms(grads))
+        self.start = _StepStart(names, params, [p.clone() for p in params], _compute_norms(grads))
 
     @torch.no_grad()
     def _end_step(self):
@@ -147,7 +147,7 @@ class OptimizerMonitor(Observer):
         names,params,old,grad_norms = self.start
         self.start,self.due = None,False
         updates = torch._foreach_sub(params, old)
-        norms = dict(grad_norm=grad_norms, weight_norm=_norms(params), update_norm=_norms(updates))
+        norms = dict(grad_norm=grad_norms, weight_norm=_compute_norms(params), update_norm=_compute_norms(updates))
         row = {k:torch.linalg.vector_norm(stack_scalars(layer_norms)) for k,layer_norms in norms.items()}
         row['update_ratio'] = row['update_norm']/row['weight_norm']
         if self.per_layer:
@@ -163,7 +163,7 @@ class _StepStart(NamedTuple):
     old:list          # copies of the parameters from before the step
     grad_norms:list   # the norms of the parameters' gradients
 
-def _norms(tensors):
+def _compute_norms(tensors):
     "Return each tensor's L2 norm over all processes with a shard of it; 16-bit tensors in 32 bits against overflow"
     norms:list = [None]*len(tensors)
     indices = {}   # (dtype, mesh) -> indices of tensors: PyTorch cannot mix these in a list
@@ -192,15 +192,15 @@ class MemoryMonitor(Observer):
 
     def before_fit(self):
         super().before_fit()
-        self.where = self.learn.device
-        self.has_stats = self.where.type not in ('cpu','mps')   # does PyTorch count the memory allocated there?
+        self.measured_device = self.learn.device
+        self.has_stats = self.measured_device.type not in ('cpu','mps')   # does PyTorch count its memory?
         self.process = None if self.has_stats else _import_psutil('MemoryMonitor on the CPU').Process()
 
     def measure(self) -> dict:
         "Return `allocated`, `reserved`, their peaks (in GB) and `retries`; reset the peaks; on the CPU return `rss`"
         if not self.has_stats: return dict(rss=self.process.memory_info().rss/1e9)
-        stats = torch.accelerator.memory_stats(self.where)
-        torch.accelerator.reset_peak_memory_stats(self.where)
+        stats = torch.accelerator.memory_stats(self.measured_device)
+        torch.accelerator.reset_peak_memory_stats(self.measured_device)
         row = {}
         for k in ('allocated','reserved'):
             row[k]           = stats.get(f'{k}_bytes.all.current', 0)/1e9
@@ -221,7 +221,7 @@ class SystemMetrics(Observer):
         super().before_fit()
         self.psutil = _import_psutil('SystemMetrics')
         self.psutil.cpu_percent()   # psutil measures since the last call, so drop the first result
-        self.gpu_percent = _measure_gpu_percent(self.learn.device)
+        self.gpu_percent = _make_gpu_meter(self.learn.device)
         self.last = perf_counter(),self._read_totals()
 
     def _read_totals(self):
@@ -240,7 +240,7 @@ class SystemMetrics(Observer):
         for name,n_bytes in new.items(): row[f'{name}_mb_per_sec'] = (n_bytes-old[name])/1e6/seconds
         return row
 
-def _measure_gpu_percent(device:torch.device) -> Callable|None:
+def _make_gpu_meter(device:torch.device) -> Callable|None:
     if device.type!='cuda': return None
     try: torch.cuda.utilization(device)
     except (ImportError, RuntimeError): return None   # nvidia-ml-py is missing, or the driver does not support it

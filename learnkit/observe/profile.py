@@ -28,9 +28,9 @@ class TimeTable(History):
         names = [k for k in self[0] if k not in ('calls','seconds','mean','share','device')]
         head  = [*names, f"{'calls':>7}", f"{'seconds':>9}", f"{'mean ms':>9}", f"{'share':>6}"]
         if 'device' in self[0]: head.append(f"{'device s':>9}")
-        return [head, *(self._row(row, names) for row in self)]
+        return [head, *(self._format_row(row, names) for row in self)]
 
-    def _row(self, row, names):
+    def _format_row(self, row, names):
         "Return the cells of a row, those of the columns `names` first"
         calls,mean = '',''
         if row['calls']: calls,mean = row['calls'],f"{1e3*row['mean']:.3f}"
@@ -105,9 +105,9 @@ class Profile(ActionTimer):
         "The duration of the run, the fraction spent waiting for data, and advice if that is a tenth or more"
         fraction = self.wait_fraction
         text = f'total: {self.seconds:.3f} s; waiting for data: {fraction:.0%} of it'
-        return text if fraction<.1 else f'{text}: {self._hint()}'
+        return text if fraction<.1 else f'{text}: {self._find_hint()}'
 
-    def _hint(self):
+    def _find_hint(self):
         "Return advice for the phase with the longest waits"
         longest = -1.
         for phase in ('train','valid'):

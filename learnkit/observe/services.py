@@ -31,7 +31,7 @@ class Sender:
         self.sent    = deque()       # items that were sent and are not safe yet
         self.unsent  = deque()       # items that were not sent yet
         self.error   = None          # the exception of the last `send`; None: it succeeded
-        self.hurry   = False         # retry at once, because `wait` is running?
+        self.retries_at_once = False # skip the pause before a retry, because `wait` is running?
         self.thread  = None          # the running thread; None: nothing to send
         self.changed = Condition()   # guards the attributes above, and is notified when they change
         self.lock    = RLock()       # for `send` and others that use the connection; never acquired here
@@ -88,7 +88,7 @@ class Sender:
         end = monotonic()+seconds
         def is_all_sent(): return not self.unsent
         with self.changed:   # the lock may take a while, too
-            self.hurry = True
+            self.retries_at_once = True
             self.changed.notify_all()
             left = max(0., end-monotonic())
             return interruptibly(self.changed.wait_for, is_all_sent, left)
@@ -97,7 +97,7 @@ class Sender:
         "Send all items; runs in the thread"
         delay = 1.
         while True:
-            items = self._next()
+            items = self._wait_for_items()
             if not items: return
             try: n = self.send(*items)
             except Exception as e:   # services may raise anything
@@ -107,14 +107,14 @@ class Sender:
                 self._record_sent(items[:n])
                 delay = 1.
 
-    def _next(self):
+    def _wait_for_items(self):
         "Return the first items, at most `most`, or [] if there were none for `idle` seconds, which ends the thread"
         with self.changed:
             if not self.changed.wait_for(self._has_items, self.idle): self.thread = None
             return [*islice(self.unsent, self.most)]
 
     def _has_items(self): return len(self.unsent)>0
-    def _is_hurried(self): return self.hurry
+    def _must_retry(self): return self.retries_at_once
 
     def _record_sent(self, items):
         "Move sent `items` from `unsent` to `sent`, and drop those that are safe"
@@ -123,17 +123,17 @@ class Sender:
                 is_there = self.unsent and self.unsent[0] is o   # `replace` may have removed it
                 if is_there: self.sent.append(self.unsent.popleft())
             while self.sent and self._is_safe(self.sent[0]): self.sent.popleft()
-            self.error,self.hurry = None,False
+            self.error,self.retries_at_once = None,False
             self.changed.notify_all()
 
     def _is_safe(self, item): return True if self.safe is None else self.safe(item)
 
     def _handle_failure(self, error, delay):
-        "Wait `delay` seconds before the next attempt, unless `wait` hurries"
+        "Wait `delay` seconds before the next attempt, or less if `wait` is called"
         with self.changed:
             self.error = error
-            self.changed.wait_for(self._is_hurried, delay)
-            self.hurry = False
+            self.changed.wait_for(self._must_retry, delay)
+            self.retries_at_once = False
         if self.failed is not None: self.failed()
 
 _senders = WeakValueDictionary()   # key of `take` -> its sender
@@ -242,7 +242,8 @@ class ServiceLogger(Service):
     @property
     def sender(self) -> Sender:
         "The thread that sends, created when it is first used"
-        if self._sender is None: self._sender = Sender(self._send, self._is_sent_safely, self._ask, self.at_once)
+        if self._sender is None:
+            self._sender = Sender(self._send, self._is_sent_safely, self._start_asking, self.at_once)
         return self._sender
     def _is_sent_safely(self, item):
         is_step = isinstance(item, _Step)
@@ -260,7 +261,7 @@ class ServiceLogger(Service):
         *complete,last = rows or [(0,{})]
         self.row_step,self.row = last   # more values may follow at this step
         self.sender.replace(*(_Step(*o) for o in complete))
-        self._ask()
+        self._start_asking()
 
     def load_state_dict(self, state):
         resume = self.learn.current_run.resume
@@ -272,7 +273,7 @@ class ServiceLogger(Service):
             self.opened = False
         super().load_state_dict(state)
     def after_load_checkpoint(self, path):
-        if self.id is not None and not rank_distrib(): self._take()
+        if self.id is not None and not rank_distrib(): self._become_only_sender()
     def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k!='_sender'}   # a copy has no thread
 
     def _collect(self, kind, values, step):
@@ -300,7 +301,7 @@ class ServiceLogger(Service):
         self._push()
         sender = self.sender
         path   = Path(self.learn.path)/f'{self.name}-unsent.jsonl'
-        if self.id is not None or sender.unsent: sender.put(*self._files(), _End(status))
+        if self.id is not None or sender.unsent: sender.put(*self._list_files(), _End(status))
         if sender.wait(self.wait): return path.unlink(missing_ok=True)
         rows = [o for o in [*sender.unsent] if isinstance(o, _Step)]
         file = LogFile(path)
@@ -311,12 +312,12 @@ class ServiceLogger(Service):
         warn(f'{type(self).__name__} could not send {len(rows)} steps ({why}). They are in {path}, '
              'and will be sent when this Learner, or the resumed run, is fitted again.')
 
-    def _files(self):
+    def _list_files(self):
         "Return the saved models and checkpoints to send, without duplicates"
         if not self.files: return []
         return [_File(path) for path in dict.fromkeys(self.paths) if path.exists()]
 
-    def _ask(self):
+    def _start_asking(self):
         "From now on, ask the service for its last steps before sending rows"
         self.asks,self.last_steps = True,{}
 
@@ -328,10 +329,10 @@ class ServiceLogger(Service):
             self.id = self.open(self.id)
             self.opened = True
             if is_new:
-                self._take()
+                self._become_only_sender()
                 self.write_hparams(self.learn.hparams())
 
-    def _take(self): self.sender.take((type(self),self.id), _End('killed'), self.wait)
+    def _become_only_sender(self): self.sender.take((type(self),self.id), _End('killed'), self.wait)
 
     def _send(self, *items):
         "Send the first of `items`, or the steps up to the next file or end; return how many were sent"
@@ -352,13 +353,13 @@ class ServiceLogger(Service):
         "Send the values of `steps` that the service does not have"
         rows = []
         for step,row in steps:
-            missing = self._missing(step, row)
+            missing = self._find_missing_values(step, row)
             if missing: rows.append((step, missing))
         if not rows: return
         self._open()
         self.write_steps(rows)
 
-    def _missing(self, step, row):
+    def _find_missing_values(self, step, row):
         "Return the part of `row` that the service does not have"
         must_ask = self.asks and self.id is not None
         missing  = {}
@@ -430,13 +431,13 @@ class ImageLogger(EveryCallback):
 
     def act(self):
         learn = self.learn
-        images = self._inputs() if self.f is None else self.f(learn)
+        images = self._get_inputs() if self.f is None else self.f(learn)
         for k,v in images.items():
             if v.ndim!=4: raise ValueError(
                 f'`{k}` is {shapes(v)}, but images must have the shape (n, channels, height, width): '
                 'pass `f=`, a function of the Learner that returns such images by name')
         learn.log_objects(images)
-    def _inputs(self): return dict(inputs=item_find(self.learn.xb)[:self.n])
+    def _get_inputs(self): return dict(inputs=item_find(self.learn.xb)[:self.n])
 
 # %% ../../nbs/observe/45c_images.ipynb #d147a424
 def pictures(

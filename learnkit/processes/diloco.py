@@ -112,8 +112,8 @@ class DiLoCo(Callback):
         if not weights_changed: now = {name:t for name,t in now.items() if not t.requires_grad}
         pseudo_grads = {name:last[name]-t.detach() for name,t in now.items()}
         if pseudo_grads and num_distrib()>1:
-            island,across = get_islands(self.island)
-            average_tensors([*pseudo_grads.values()], across, island)
+            island,counterparts = get_islands(self.island)
+            average_tensors([*pseudo_grads.values()], counterparts, island)
         for name,pseudo_grad in pseudo_grads.items():
             if now[name].requires_grad: self._outer_step(name, pseudo_grad)
             else: last[name].sub_(pseudo_grad)   # running statistics: take the mean

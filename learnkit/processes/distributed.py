@@ -22,14 +22,14 @@ def sync_norms(
     return old
 
 def unsync_norms(
-    model:nn.Module,         # a model after `sync_norms`
-    old:dict[str,nn.Module]  # a result of `sync_norms`
+    model:nn.Module,              # a model after `sync_norms`
+    old_norms:dict[str,nn.Module] # a result of `sync_norms`
 ) -> None:
     "Put the old batch norms back in place, with the current weights and running statistics"
-    for n,m in old.items():
+    for n,m in old_norms.items():
         parent,_,name = n.rpartition('.')
-        now = model.get_submodule(n)
-        m._parameters,m._buffers,m.training = now._parameters,now._buffers,now.training
+        synced = model.get_submodule(n)
+        m._parameters,m._buffers,m.training = synced._parameters,synced._buffers,synced.training
         setattr(model.get_submodule(parent), name, m)
 
 # %% ../../nbs/processes/20b_distributed.ipynb #6e79a350
@@ -103,10 +103,10 @@ class DistributedTrainer(Callback):
     added = ()                      # the callbacks added to this fit
     sends_buffers = False           # does process 0 broadcast its buffers?
     slots:Any = None                # the slots of these buffers in this phase; None: not looked up yet
-    waits = False                   # do the processes wait for each other in a forward pass, to form buckets?
-    equal = False                   # are the buffers equal in all processes?
-    apart = False                   # do the processes draw different random numbers?
-    limits = ()                     # pairs: a group whose timeout was changed, and its previous timeout in seconds
+    waits_in_forward = False        # do the processes wait for each other in a forward pass, to form buckets?
+    buffers_are_equal = False       # are the buffers equal in all processes?
+    draws_differ = False            # do the processes draw different random numbers?
+    previous_timeouts = ()          # pairs: a group whose timeout was changed, and its previous timeout in seconds
     gradient_group:Any = None       # the group that all-reduces gradients in each step; None: each process trains alone
     def __init__(self,
         sync_bn:bool=False,  # average batch norms over all processes? Not supported on the CPU
@@ -126,18 +126,18 @@ class DistributedTrainer(Callback):
         device = getattr(one_param(learn.model), 'device', torch.device('cpu'))
         self._check_possible(has_group, device)
         check_attention()
-        self.is_on,self.apart = True,False
-        self._check_alike()
+        self.is_on,self.draws_differ = True,False
+        self._check_equal_settings()
         announce_group()
         share_random_states()   # callbacks may derive seeds from them
         self.seed = derived_seed(2**31)
         if self.shard: self._shard_data()
         if self.sync_bn: self.norms = sync_norms(learn.model)
-        self.gradient_group = self._group_of_gradients()
+        self.gradient_group = self._find_gradient_group()
         self._wrap(device)
         self._limit_waits()
 
-    def _group_of_gradients(self):
+    def _find_gradient_group(self):
         "Return the group that all-reduces gradients: all processes, or with local steps the island (None if alone)"
         for cb in self.learn.cbs:
             trains_apart = local_steps(cb) is not None and runs_in(cb, self.learn.mode)
@@ -147,8 +147,8 @@ class DistributedTrainer(Callback):
     def _limit_waits(self):
         "Let collectives fail after `timeout` too: mostly processes wait for each other in a backward pass"
         if self.timeout is None: return
-        self.limits = [(group,timeout_of(group)) for group in self._groups()]
-        for group,_ in self.limits: set_timeout(group, self.timeout)
+        self.previous_timeouts = [(group,timeout_of(group)) for group in self._groups()]
+        for group,_ in self.previous_timeouts: set_timeout(group, self.timeout)
     def _groups(self):
         "Return the groups in which the processes all-reduce gradients or parameters"
         return [group for group in {dist.group.WORLD, self.gradient_group} if group is not None]
@@ -168,10 +168,10 @@ class DistributedTrainer(Callback):
         if name not in text_of(exc): return
         add_note(exc, f'In learnkit that is `learn.fit(…, cbs=DistributedTrainer({name}=True))`.')
 
-    def after_load_checkpoint(self): self.apart = self.learn.train_iter>0   # each process restores its RNG states
+    def after_load_checkpoint(self): self.draws_differ = self.learn.train_iter>0   # each has restored its own
     def before_epoch(self):
-        if shard_rank() and not self.apart: set_seed(self.seed + shard_rank())
-        self.apart = True
+        if shard_rank() and not self.draws_differ: set_seed(self.seed + shard_rank())
+        self.draws_differ = True
 
     def before_train(self):
         self.slots = None
@@ -187,16 +187,16 @@ class DistributedTrainer(Callback):
         learn.dls.loaders[0] = self._shard_of(train)
         learn.batches.replace(learn.dls.train)
 
-    def _at_end(self):
+    def _broadcast_at_end(self):
         "Broadcast the buffers of process 0; running statistics only if no callback averages them"
         averaged = named_statistics(self.learn) if self._trains_apart() else ()
-        broadcast_first(self._buffers(averaged), dist.group.WORLD)
+        broadcast_from_first(self._list_buffers(averaged), dist.group.WORLD)
 
     def _trains_apart(self):
         "Return whether some processes take steps without the others"
         return self.gradient_group is not dist.group.WORLD
 
-    def _buffers(self, excluded=()):
+    def _list_buffers(self, excluded=()):
         "Return the buffers that process 0 broadcasts"
         if not self.sends_buffers: return []
         buffers = {name:b for name,b in named_buffers(self.learn).items() if name not in excluded}
@@ -207,8 +207,8 @@ class DistributedTrainer(Callback):
         self._send_buffers()
     def _send_buffers(self):
         if self.gradient_group is not None and self.sends_buffers:
-            broadcast_first(self._find_buffers_of_phase(), self.gradient_group)
-        self._assign(equal=True)
+            broadcast_from_first(self._find_buffers_of_phase(), self.gradient_group)
+        self._assign(buffers_are_equal=True)
     def _find_buffers_of_phase(self):
         "Return the buffers to broadcast; their modules are looked up once, after the first forward pass of the phase"
         if self.slots is None: self._assign(slots=buffer_slots(self.learn))
@@ -216,9 +216,9 @@ class DistributedTrainer(Callback):
         buffers = [slot.tensor for slot in slots if slot.key in slot.tensors]
         return [b for b in buffers if b is not None and _can_be_sent(b)]
     def after_batch(self):
-        was_skipped = self.learn.training and not self.equal   # a Cancel skipped `after_backward`, in all processes
+        was_skipped = self.learn.training and not self.buffers_are_equal   # all processes skipped `after_backward`
         if was_skipped: self._send_buffers()
-        self._assign(equal=False)
+        self._assign(buffers_are_equal=False)
 
     def cleanup(self):
         if not self.is_on: return
@@ -228,8 +228,8 @@ class DistributedTrainer(Callback):
         self.assigned_loader = self.assigned_shard = None
         unsync_norms(self.learn.model, self.norms)
         self.learn.remove_cbs(self.added)
-        for group,seconds in self.limits: set_timeout(group, seconds)
-        self.limits = ()
+        for group,seconds in self.previous_timeouts: set_timeout(group, seconds)
+        self.previous_timeouts = ()
         self.norms = {}
         self.samplers:Any = ()
         self.added:Any = ()
@@ -247,7 +247,7 @@ class DistributedTrainer(Callback):
             self._wrap_attr('model', partial(self._wrap_model, device=device))
             if not exchanges_later: formed = form_buckets(learn.model)
         learn.model.require_backward_grad_sync = not exchanges_later
-        self.waits = not formed
+        self.waits_in_forward = not formed
         self._exchange([*learn.model.parameters()] if exchanges_later else [])
 
     def _check_model(self, is_wrapped):
@@ -270,7 +270,7 @@ class DistributedTrainer(Callback):
         if device.type=='cuda': options.setdefault('device_ids', [device])
         if self._trains_apart() and self.gradient_group is not None:
             options['process_group'] = self.gradient_group   # the wrapper broadcasts weights within the island only
-            broadcast_first(_detach_all([*model.parameters(), *self._buffers()]), dist.group.WORLD)
+            broadcast_from_first(_detach_all([*model.parameters(), *self._list_buffers()]), dist.group.WORLD)
         with _ignore_unwritable(model): return DistributedDataParallel(model, **options)
 
     def _exchange(self, params):
@@ -279,25 +279,25 @@ class DistributedTrainer(Callback):
         inside = {*map(id, learn.model.parameters())}
         outside = [p for p in named_params(learn).values() if id(p) not in inside]
         in_model = {*map(id, learn.model.buffers())}   # PyTorch's wrapper broadcasts these
-        other_buffers = [b for b in self._buffers() if id(b) not in in_model]
-        broadcast_first(_detach_all([*outside, *other_buffers]), dist.group.WORLD)
+        other_buffers = [b for b in self._list_buffers() if id(b) not in in_model]
+        broadcast_from_first(_detach_all([*outside, *other_buffers]), dist.group.WORLD)
         trained = [p for p in [*params, *outside] if p.requires_grad]
         self.added = []
         if trained and self.gradient_group is not None:
             self.added.append(GradientExchange(trained, self.gradient_group))
         if self.weigh and self.gradient_group is not None:
             self.added.append(ShardWeights(self.gradient_group, accumulates=any(map(accumulates, learn.cbs))))
-        if not has_agreement(learn): self.added += self._agreement_cbs()
+        if not has_agreement(learn): self.added += self._make_agreement_cbs()
         learn.add_cbs(self.added)   # calls their `before_fit`
 
-    def _agreement_cbs(self):
+    def _make_agreement_cbs(self):
         model = self.learn.model
         has_synced_norms = any(isinstance(m, nn.SyncBatchNorm) for m in model.modules())
         has_shards = any(map(is_sharded, model.parameters()))
-        waits = self.waits or has_synced_norms or has_shards
-        return [Agreement(self.timeout, compare=self.compare, forward=waits), PhaseEnds(self._at_end)]
+        waits = self.waits_in_forward or has_synced_norms or has_shards
+        return [Agreement(self.timeout, compare=self.compare, forward=waits), PhaseEnds(self._broadcast_at_end)]
 
-    def _check_alike(self):
+    def _check_equal_settings(self):
         "Raise ValueError, in all processes, if the settings of their fits differ"
         learn = self.learn
         acting = [cb for cb in learn.ordered_cbs() if not observes(cb)]
@@ -328,10 +328,10 @@ class DistributedTrainer(Callback):
         if loader is self.learn.dls.train: return loader   # it is a shard already
         if distributed_sampler(loader) is not None: return loader
         if loader is not self.assigned_loader:
-            self._assign(assigned_loader=loader, assigned_shard=self._new_shard(loader))
+            self._assign(assigned_loader=loader, assigned_shard=self._make_shard(loader))
         return self.assigned_shard
 
-    def _new_shard(self, loader):
+    def _make_shard(self, loader):
         if is_undivided(loader): return loader if self._has_own_data(loader) else shard_loader(loader, self.seed)
         name = type(loader).__name__
         warn(f'`learn.dl = …`: this {name} is not sharded, so each process trains on all of its batches. To shard '
@@ -363,7 +363,7 @@ class DistributedTrainer(Callback):
     def _has_own_data(self, train):
         "Return whether the training data differs between the processes, and warn if so; all of them must call it"
         if distributed_sampler(train) is not None: return False
-        if not has_items(train) or is_same_data(train, look=False): return False
+        if not has_items(train) or is_same_data(train, compare_samples=False): return False
         warn_unlike(train, 'The processes have different training data, of {} samples. Each trains on its own, and '
             f'nothing is sharded. If that is intended, write `{type(self).__name__}(shard=False)`; else make the data '
             'the same in each process, by sorted file names and one seed.')
@@ -438,8 +438,8 @@ def _zero_backward(ddp, model, params):
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffa
 class Islands(NamedTuple):
     "The two process groups of a process: its island, and the processes at the same position on each island"
-    island:Any # neighbouring processes with fast connections; None: the process is alone on it
-    across:Any # the processes at the same position on each island, including this one
+    island:Any       # neighbouring processes with fast connections; None: the process is alone on it
+    counterparts:Any # the processes at the same position on each island, including this one
 
 _islands = {}   # (store, size) -> `Islands`
 
@@ -454,11 +454,11 @@ def get_islands(
         _islands.clear()   # the previous ones may belong to a process group that was destroyed
         island,_ = dist.new_subgroups(size)
         same_place = [[*range(i, n, size)] for i in range(size)]
-        across,_ = dist.new_subgroups_by_enumeration(same_place)
-        _islands[key] = Islands(island, across)
+        counterparts,_ = dist.new_subgroups_by_enumeration(same_place)
+        _islands[key] = Islands(island, counterparts)
     return _islands[key]
 
-def broadcast_first(
+def broadcast_from_first(
     ts:list,  # tensors
     group:Any # the process group
 ) -> None:
@@ -470,7 +470,7 @@ def broadcast_first(
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ff0
 def _send_one_by_one(ts, group):
-    "Do what `broadcast_first` does, with a broadcast for each tensor"
+    "Do what `broadcast_from_first` does, with a broadcast for each tensor"
     first = dist.get_global_rank(group, 0)
     for t in ts:
         sent = t.contiguous()
@@ -516,12 +516,12 @@ class GradientExchange(Callback):
 
     def before_step(self):
         self.learn.agreement._agree_at('before_step')   # a process that cancels the step would not take part below
-        params = self._with_gradient()
+        params = self._find_params_with_gradient()
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in params]
         average_tensors(grads, self.group)
         for p,grad in zip(params, grads): p.grad = grad
 
-    def _with_gradient(self):
+    def _find_params_with_gradient(self):
         "Return the parameters that have a gradient in any process; all processes of the group must call it"
         has_grad = [p.grad is not None for p in self.params]
         n_with = torch.tensor(has_grad, dtype=torch.uint8, device=self.params[0].device)

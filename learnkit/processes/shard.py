@@ -71,7 +71,7 @@ class SharedDraws(DistributedSampler):
         if not n: return iter(())
         self.num_samples = ceil(n/self.num_replicas)
         self.total_size = self.num_samples*self.num_replicas
-        if are_indices and num_distrib()>1: return in_blocks(self._receive(drawn))
+        if are_indices and num_distrib()>1: return yield_ints(self._receive(drawn))
         drawn = from_first(drawn)
         own = range(self.rank, self.total_size, self.num_replicas)
         own_draws = [drawn[i%n] for i in own]   # `i%n` repeats the first draws at the end
@@ -96,11 +96,11 @@ def draw(
     draws,blocks = iter(sampler),[]
     while block := [*islice(draws, _block)]:
         are_indices = all(type(i) is int for i in block)
-        if not are_indices: return [*chain.from_iterable(map(in_blocks, blocks)), *block, *draws]
+        if not are_indices: return [*chain.from_iterable(map(yield_ints, blocks)), *block, *draws]
         blocks.append(torch.tensor(block))
     return torch.cat(blocks) if blocks else []
 
-def in_blocks(
+def yield_ints(
     indices:Tensor # a tensor of one dimension
 ) -> Iterator[int]:
     "Yield the elements as ints, converting one block at a time"
@@ -167,14 +167,14 @@ def has_items(
     return isinstance(dl, DataLoader) and _has_length(dl.dataset)
 
 def is_same_data(
-    dl:Any,         # a `DataLoader` of samples
-    look:bool=True  # compare three samples, unless workers load them? False: only if nothing else can be compared
+    dl:Any,                   # a `DataLoader` of samples
+    compare_samples:bool=True # compare three samples unless workers load them? False: only as a last resort
 ) -> bool:
     "Return whether `dl` has the same data in all processes; all of them must call it"
     dataset:Any = dl.dataset
     size,contents = None,()
     if _has_length(dataset): size,contents = len(dataset),data_contents(dataset)
-    reads = bool(size) and _reads_samples(dl, contents, look)
+    reads = bool(size) and _reads_samples(dl, contents, compare_samples)
     if reads: contents = ()   # comparing samples is more reliable
     if not is_equal_in_all((type(dataset).__name__, size, reads, contents)): return False
     if not reads: return True
@@ -183,22 +183,22 @@ def is_same_data(
         samples = [dataset[i] for i in (0, size//2, size-1)]
         return is_equal_in_all(_fingerprint(samples))
 
-def _reads_samples(dl, contents, look):
+def _reads_samples(dl, contents, compare_samples):
     "Return whether this process may and should read samples"
-    if contents and not look: return False
+    if contents and not compare_samples: return False
     if isinstance(dl.dataset, TensorDataset): return True
     if dl.num_workers: return False
     return _is_plain_sampler(getattr(dl.batch_sampler, 'sampler', dl.sampler))
 
 # %% ../../nbs/processes/15a_shard.ipynb #59d2eec6
 def warn_unlike(
-    dl:Any,  # the loader of this process
-    what:str # the message; `{}` in it is replaced by the number of samples in each process
+    dl:Any,     # the loader of this process
+    message:str # the message; `{}` in it is replaced by the number of samples in each process
 ) -> None:
     "Warn that the processes have different data; all of them must call it"
     size = loader_len(getattr(dl, 'dataset', dl)) or 'unknown'
     sizes = gather_objects(size)
-    warn(what.format(' and '.join(map(str, sizes))), stacklevel=outside())
+    warn(message.format(' and '.join(map(str, sizes))), stacklevel=outside())
 
 # %% ../../nbs/processes/15a_shard.ipynb #d5136a45
 class RoundRobin:
@@ -206,8 +206,8 @@ class RoundRobin:
     n_own:Any = inf             # how many batches of this process are not repetitions; inf: not known yet
     alike:bool|None = None      # is the data identical in all processes? None: not known yet
     limit:int|None = None       # how many batches the processes use together; None: all
-    as_often = False            # must all processes get equally many batches, even if their data differs?
-    ready:Any = None            # an iterator over the batches of the next phase
+    needs_equal_counts = False  # must all processes get equally many batches, even if their data differs?
+    iterator:Any = None         # an iterator over the batches of the next phase
     def __init__(self,
         whole:Any,       # the loader to shard
         batches:Any=None # the batch sampler of `whole`, to be sharded instead of its batches; None: shard the batches
@@ -236,24 +236,24 @@ class RoundRobin:
             self.alike = is_equal_in_all(_fingerprint(first))
             batches = chain(first, batches)
         if self.alike:
-            self.ready = self._yield_every_nth(self._as_drawn_by_first(islice(batches, self.limit)))
+            self.iterator = self._yield_every_nth(self._receive_indices(islice(batches, self.limit)))
             return
         warn_unlike(self.whole, 'The processes have different data to validate or predict, of {} samples. '
                     'Each process uses its own, and the results cover the data of all.')
-        self.ready = self._own(batches)
+        self.iterator = self._pad_if_needed(batches)
 
     def __len__(self) -> int:
         n = len(self.batches)
         return n if self.alike is False else ceil(n/num_shards())
     def __iter__(self) -> Iterator:
-        if self.ready is None: self.begin()
-        return self._use_ready()
+        if self.iterator is None: self.begin()
+        return self._yield_batches()
 
-    def _use_ready(self):
+    def _yield_batches(self):
         "Yield the batches of the phase; lazily, as a loader that starts workers creates two iterators, and uses one"
-        yield from vars(self).pop('ready')
+        yield from vars(self).pop('iterator')
 
-    def _as_drawn_by_first(self, batches):
+    def _receive_indices(self, batches):
         "Return the indices that process 0 has drawn; `batches` itself for samples, or if all processes draw the same"
         if not self.indexed: return batches
         sampler = self.batches.sampler if type(self.batches) is BatchSampler else self.batches
@@ -270,9 +270,9 @@ class RoundRobin:
             if own is None: self.n_own = n_rounds
             yield first if own is None else own
 
-    def _own(self, batches):
+    def _pad_if_needed(self, batches):
         "Return this process's batches, padded if all processes need equally many; ValueError if a length is unknown"
-        if not self.as_often: return batches
+        if not self.needs_equal_counts: return batches
         n_batches = gather_objects(loader_len(self.batches))
         if not all(n_batches): raise ValueError(
             f'A sharded model must be called equally often in each process, but they have {n_batches} batches '
@@ -302,7 +302,7 @@ class RoundRobin:
         return getattr(self.batches, k)
 
 # %% ../../nbs/processes/15a_shard.ipynb #b7e852ff
-def take_turns(
+def shard_round_robin(
     dl:Any # an iterable of batches
 ) -> tuple[Any,RoundRobin]:
     "Return a loader of this process's batches, every n-th of `dl` for n processes, and its `RoundRobin`"
@@ -372,7 +372,7 @@ class ShareBatches(Callback):
     acts = 'nothing'
     order = TrainEvalCallback.order+1
     run_train = run_valid = False
-    own = None   # how many samples of this batch are not repetitions; with a `RoundRobin`, 1: all, 0: none; None: all
+    n_own = None # how many samples of this batch are not repetitions; with a `RoundRobin`, 1: all, 0: none; None: all
     def __init__(self):
         self.n_left = WeakKeyDictionary()   # for each `BatchStream`: how many remaining samples are not repetitions
         self.persistent = None              # the last `_Sharded` with persistent workers
@@ -399,31 +399,31 @@ class ShareBatches(Callback):
     def _shard(self, dl):
         "Return a loader of this process's batches and its `RoundRobin`; the same pair in each epoch if workers persist"
         before = self.persistent
-        sharded = before if before and before.round_robin.whole is dl else _Sharded(*take_turns(dl))
+        sharded = before if before and before.round_robin.whole is dl else _Sharded(*shard_round_robin(dl))
         if getattr(dl, 'persistent_workers', False): self.persistent = sharded
         round_robin = sharded.round_robin
         # forget the results of the previous phase: `RoundRobin.begin` compares the data again
-        round_robin.limit = round_robin.alike = round_robin.ready = None
+        round_robin.limit = round_robin.alike = round_robin.iterator = None
         # sharded forward passes are collectives: all processes need equally many batches
-        round_robin.as_often = any(map(is_sharded, self.learn.model.parameters()))
+        round_robin.needs_equal_counts = any(map(is_sharded, self.learn.model.parameters()))
         return sharded
 
     def before_batch(self):
         learn = self.learn
-        round_robin,self.own = learn.batches.round_robin,self.n_left.get(learn.batches)
-        if round_robin is not None: self.own = int(learn.iter<round_robin.n_own)   # 0: a repetition
-        elif self.own is not None: self._cut_batch()
+        round_robin,self.n_own = learn.batches.round_robin,self.n_left.get(learn.batches)
+        if round_robin is not None: self.n_own = int(learn.iter<round_robin.n_own)   # 0: a repetition
+        elif self.n_own is not None: self._cut_batch()
 
     def _cut_batch(self):
         "Remove repeated samples from the end of the batch; keep at least one, because the model cannot run on none"
         learn = self.learn
         bs = find_bs(learn.yb or learn.xb)
-        own = slice(max(1, self.own))
-        if bs>self.own: learn.xb,learn.yb = select_split_samples(learn.xb, learn.yb, own, bs, strict=False)
-        self.n_left[learn.batches] = max(0, self.own-bs)
+        own = slice(max(1, self.n_own))
+        if bs>self.n_own: learn.xb,learn.yb = select_split_samples(learn.xb, learn.yb, own, bs, strict=False)
+        self.n_left[learn.batches] = max(0, self.n_own-bs)
 
     def after_pred(self):
-        if self.own==0: raise CancelBatch('all samples of this batch are repetitions')
+        if self.n_own==0: raise CancelBatch('all samples of this batch are repetitions')
 
     def __getstate__(self): return {**vars(self), 'n_left':None, 'persistent':None}
     def __setstate__(self, d): vars(self).update(d, n_left=WeakKeyDictionary())

@@ -62,7 +62,7 @@ class ShardWeights(Callback):
     modes,order = ('fit','lr_find'),101   # after the `Agreement`, and around `MicroBatch`
     last_in,first_in = ('before_backward',),('after_backward',)
     saves = 'usual',   # so that a resumed run rounds as one that was not interrupted
-    whole:Any     = None   # inputs and targets of the whole batch, also within `MicroBatch`
+    whole_batch:Any = None # inputs and targets of the whole batch, also within `MicroBatch`
     weigh:Any     = None   # a `BatchWeight`, from the first batch of a phase on
     loss_func:Any = None   # the loss function that `weigh` was made for
     factor:Any    = None   # the factor of this batch's losses; None: unknown yet
@@ -70,14 +70,14 @@ class ShardWeights(Callback):
     receive:Any   = None   # a function that waits for the `Sums` of this batch; None: there is nothing to correct
     params:Any    = ()     # the parameters of all trained modules, frozen ones too
     on_cpu        = True   # is the model on the CPU?
-    compared      = False  # was each process's loss compared with its weight?
+    was_compared  = False  # was each process's loss compared with its weight?
     def __init__(self,
         group:Any,            # the processes whose gradients are averaged
         accumulates:bool=False # does `GradientAccumulation` weigh the batches of a step?
     ): self.group,self.accumulates,self.world = group,accumulates,dist.get_world_size(group)
 
     def before_fit(self):
-        self.compared,self.usual = False,None
+        self.was_compared,self.usual = False,None
         if self.accumulates: self.learn.current_run.mean_of_processes = self._agree_on_mean
     def before_train(self):
         params,first = [*named_params(self.learn).values()],one_param(self.learn.model)
@@ -86,7 +86,7 @@ class ShardWeights(Callback):
     def wrap(self, what:str, do:Callable) -> Callable: return partial(self._do_batch, do) if what=='batch' else do
     def _do_batch(self, do):
         learn = self.learn
-        if learn is not None: self._assign(whole=Batch(learn.xb, learn.yb), factor=None, receive=None)
+        if learn is not None: self._assign(whole_batch=Batch(learn.xb, learn.yb), factor=None, receive=None)
         do()
 
     def before_backward(self):
@@ -94,7 +94,7 @@ class ShardWeights(Callback):
         is_new = self.weigh is None or learn.loss_func is not self.loss_func   # such as another optimizer's
         if is_new: self._assign(weigh=BatchWeight(learn), loss_func=learn.loss_func, factor=None)
         if self.weigh.sums: return
-        if not self.compared: self._compare()
+        if not self.was_compared: self._compare()
         if self.accumulates: return
         if self.factor is None: self._start_factor()
         is_one = not isinstance(self.factor, torch.Tensor) and self.factor==1
@@ -103,7 +103,7 @@ class ShardWeights(Callback):
     def _start_factor(self):
         "Set this batch's loss factor; on the CPU, wait for the others unless the gradients can be corrected later"
         if not self.on_cpu: return self._assign(factor=self._compute_factor())
-        weight = float(self.weigh.read(self.whole, _is_on_device))
+        weight = float(self.weigh.read(self.whole_batch, _is_on_device))
         is_usual = weight==self.usual and self._can_correct()
         receive = start_sums(Sums(weight, is_usual), self.group)
         if is_usual: self._assign(factor=1, receive=receive)
@@ -135,16 +135,16 @@ class ShardWeights(Callback):
 
     def _compute_factor(self):
         "Return the batch's weight divided by the mean over the processes, without waiting for the device"
-        weight = self.weigh(self.whole)
-        mean:Any = self._mean(weight)
+        weight = self.weigh(self.whole_batch)
+        mean:Any = self._compute_mean(weight)
         return torch.where(mean>0, weight/mean, 1).float()
 
     def _agree_on_mean(self, event, weight):
         "Return the mean weight of the processes at this event, unless one of them has cancelled the batch"
         self.learn.agreement._agree_at(event)
-        return self._mean(weight)
+        return self._compute_mean(weight)
 
-    def _mean(self, weight):
+    def _compute_mean(self, weight):
         "Return the mean of `weight` over the processes; on an accelerator as a tensor, without waiting"
         device = one_param(self.learn.model).device
         if isinstance(weight, torch.Tensor): total = weight.detach().double().to(device, copy=True).reshape(1)
@@ -155,7 +155,7 @@ class ShardWeights(Callback):
 
     def _compare(self):
         "Warn, in the first batch, if this process's loss is not a mean over what its weight counts"
-        learn,self.compared = self.learn,True
+        learn,self.was_compared = self.learn,True
         own = Divided(loss_divisor(learn.loss_grad), float(self.weigh(learn)))
         of_all = gather_objects(own)
         if rank_distrib()==0: warn_unlike_means(learn, of_all, 'process')

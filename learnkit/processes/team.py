@@ -44,7 +44,7 @@ class ProcessGroupTeam(Team):
     ) -> list:
         "Wait until the others begin the fit too; return the callbacks to add to the fit; all processes must call it"
         self._synchronize(learn, what)
-        return [*self._make_trainers(learn, cbs), *self._sharing(learn, cbs)]
+        return [*self._make_trainers(learn, cbs), *self._make_share_batches(learn, cbs)]
     def _make_trainers(self, learn, cbs):
         "Return the callback that trains with the other processes, in a list, or [] if a callback does so already"
         added = make_trainers(learn, cbs)
@@ -65,14 +65,14 @@ class ProcessGroupTeam(Team):
         "Wait until the others validate or predict too; return the callbacks to add; all processes must call it"
         has_waited = self._synchronize(learn, what)
         agreement = [Agreement(), PhaseEnds()] if has_waited else []   # else not needed, or the outer run has them
-        return [*agreement, *self._sharing(learn)]
+        return [*agreement, *self._make_share_batches(learn)]
 
     def _synchronize(self, learn, what):
         "Wait for the other processes; return False, without waiting, if this process is alone or has an `Agreement`"
         if num_shards()==1 or has_agreement(learn): return False
         interruptibly(meet, what, 'or in one process inside `with alone():`')
         return True
-    def _sharing(self, learn, cbs=()):
+    def _make_share_batches(self, learn, cbs=()):
         "Return a `ShareBatches` in a list if one is missing: the Learner was created before the process group"
         return [] if num_distrib()==1 or share_already([*learn.cbs, *cbs]) else [ShareBatches()]
 

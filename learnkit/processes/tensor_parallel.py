@@ -18,7 +18,7 @@ from ..data.process import (distributed_sampler, is_sharded, lay_out, local_shar
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.words import Word
-from learnkit.processes.distributed import (DistributedTrainer, GradientExchange, average_tensors, broadcast_first,
+from learnkit.processes.distributed import (DistributedTrainer, GradientExchange, average_tensors, broadcast_from_first,
     steps_in_turn)
 from .shard import has_items, is_same_data
 
@@ -113,7 +113,7 @@ class ColumnMeans(Callback):
 
 _columns = {}   # (store, columns) -> process group
 
-def column_group(
+def get_column_group(
     columns:list # the column of each process, by rank
 ) -> Any:
     "Return the process group of this process's column; all processes must call it"
@@ -151,7 +151,7 @@ class TensorParallel(DistributedTrainer):
         "Raise ValueError if the processes of a row would get different batches"
         sampler = distributed_sampler(train)
         if sampler is not None: return self._check_sampler(sampler)
-        if has_items(train) and not is_same_data(train, look=False): raise ValueError(
+        if has_items(train) and not is_same_data(train, compare_samples=False): raise ValueError(
             'the processes have different training data, but with tensor parallelism those of a row need the same '
             'batches: give every process the whole dataset, which `fit` shards among the rows')
 
@@ -173,7 +173,7 @@ class TensorParallel(DistributedTrainer):
         self.sends_buffers = num_shards()>1
         unsharded = [p for p in model.parameters() if not is_sharded(p)]
         buffers = [b for b in model.buffers() if not is_sharded(b)]
-        broadcast_first([t.detach() for t in [*unsharded, *buffers]], dist.group.WORLD)
+        broadcast_from_first([t.detach() for t in [*unsharded, *buffers]], dist.group.WORLD)
         self._exchange(unsharded if by_pytorch else [])
         if num_shards()>1 and not by_pytorch: self._add_column_means()
 
@@ -188,7 +188,7 @@ class TensorParallel(DistributedTrainer):
         "Add a `ColumnMeans` to the fit, which averages the gradients of the model over the columns"
         params = [*self.learn.model.parameters()]
         sharded:Any = next(filter(is_sharded, params))
-        means = ColumnMeans(params, column_group(find_columns(sharded.device_mesh)))
+        means = ColumnMeans(params, get_column_group(find_columns(sharded.device_mesh)))
         self.added.append(means)
         self.learn.add_cb(means)
 
