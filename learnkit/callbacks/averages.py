@@ -27,11 +27,11 @@ def find_averageable(
     found = {}
     for name,p in named_params(learn).items():
         is_averaged = p.requires_grad or name in known
-        if is_averaged and _has_mean(p): found[name] = p
+        if is_averaged and _can_be_averaged(p): found[name] = p
     if buffers: found |= named_statistics(learn)
     return found
 
-def _has_mean(p):
+def _can_be_averaged(p):
     "Return whether a tensor has a dtype that can be averaged; a lazy parameter has none at first"
     if is_lazy(p): return False
     return p.is_floating_point() or p.is_complex()

@@ -147,7 +147,7 @@ class ItemIndices(Callback):
         indices = self.streams[-1].indices if self.streams else None
         if indices is None: return
         is_single = isinstance(indices, str) or not hasattr(indices, '__iter__')   # the loader has `batch_size=None`
-        texts = [_index_text(indices)] if is_single else [*map(_index_text, indices)]
+        texts = [_format_index(indices)] if is_single else [*map(_format_index, indices)]
         listing = ', '.join(texts[:self.show])
         if len(texts)>self.show: listing += f', … ({len(texts)} in all)'
         add_note(self.learn.exc, f'The last batch had these samples of the dataset: {listing}')
@@ -155,7 +155,7 @@ class ItemIndices(Callback):
     def cleanup(self): self.loaders,self.streams = {},[]
 
 # %% ../../nbs/callbacks/05a_item_indices.ipynb #d366d114
-def _index_text(i):
+def _format_index(i):
     is_number = hasattr(i, '__index__')   # also a tensor
     return str(int(i)) if is_number else str(i)
 
@@ -273,7 +273,7 @@ class StepsPerEpoch(Callback):
     def before_train(self):
         batches,data = self.learn.batches,self.data
         if batches.loader is not data.dl: raise ValueError(
-            'the training loader was replaced during the fit, so StepsPerEpoch cannot continue in it. '
+            'the training loader was replaced during the fit, which StepsPerEpoch does not support. '
             'Replace the loader between two fits, or limit each epoch with `LimitBatches`.')
         batches.replace(data)
         batches.stop_at(self.n)

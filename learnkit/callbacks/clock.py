@@ -35,7 +35,7 @@ class Stopwatch:
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Set the seconds from `state`, and pause"
+        "Restore the seconds from `state`, and pause"
         self.total,self.since = state['seconds'],None
 
 class StopwatchCallback(Callback):

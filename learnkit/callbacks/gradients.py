@@ -167,7 +167,7 @@ def _count_groups(opt): return getattr(opt, 'n_groups', len(opt.hypers))   # fas
 
 @check_args
 class GradualUnfreezing(Callback):
-    "Unfreezes parameter groups when given epochs begin; raises ValueError for one group, or several processes"
+    "Unfreezes parameter groups when given epochs begin; raises ValueError for one group or several processes"
     modes = 'fit',
     def __init__(self,
         at:Mapping # epoch -> the first parameter group to train from then on; negative numbers count from the end
@@ -209,7 +209,7 @@ from ..data.nested import is_listy
 
 # %% ../../nbs/callbacks/25c_rnn.ipynb #04e831f5
 class ModelResetter(Callback):
-    "Calls the model's `reset` before training, around validation, and at the end of the run (fastai's name)"
+    "Calls the model's `reset` before training, before and after validation, and at the end of a run (fastai's name)"
     def before_fit(self):
         model = get_model(self.learn.model)
         if not callable(getattr(model, 'reset', None)): raise TypeError(
@@ -268,7 +268,7 @@ def rnn_cbs(
     alpha:float=0., # weight of AR; 0: none
     beta:float=0.   # weight of TAR; 0: none
 ) -> list:          # callbacks
-    "Return `ModelResetter`, `RNNCallback` and, if a weight is not 0, `RNNRegularizer` (fastai's name)"
+    "Return a `ModelResetter`, an `RNNCallback` and, if a weight is not 0, an `RNNRegularizer` (fastai's name)"
     cbs = [ModelResetter(), RNNCallback()]
     if alpha or beta: cbs.append(RNNRegularizer(alpha, beta))
     return cbs

@@ -17,7 +17,7 @@ from ..loop.duration import Time
 # %% ../../nbs/callbacks/70a_filter.ipynb #d55592a1
 @check_args
 class Filter:
-    "Lets through every n-th call, the next call after each interval, one call only, or calls for which `when` is true"
+    "Lets through every n-th call, the next call after each interval, a single call, or calls for which `when` is true"
     def __init__(self,
         every:Any=None,         # a number of calls, or an interval of training as for `Every`: text such as '500ba'
         once:int|bool|None=None,# let through only this call, counted from 1; True: the first
@@ -141,7 +141,7 @@ class OnCallback(Callback):
         f:Callable,       # a function of the Learner, and optionally of the event's arguments
         name:str,         # the event
         filter:Filter,    # which calls go through
-        pause:bool=False  # pause the fit if `f` returns true
+        pause:bool=False  # pause the fit if `f` returns True
     ):
         self.f,self.event_name,self.filter = f,event.check(name),filter
         if pause: self.pauses,self.modes = (name,),('fit',)
@@ -178,7 +178,7 @@ class PendingHandler:
     ): self.f,self.name,self.conditions,self.marker = f,name,conditions,marker
 
     def callback(self) -> OnCallback:
-        "Return a new callback that calls the function"
+        "Return a new `OnCallback` that calls the function"
         return OnCallback(self.f, self.name, Filter(**self.conditions))
     def __call__(self, learn): # the new Learner
         if self.marker is None: self.remove()
@@ -229,7 +229,7 @@ def on(
     marker:str|None=None,    # for `Learner.on`: None: the next Learner; 'all': each; other text: `marked_handlers`
     pause_if:Callable|None=None # pause the fit there if this function of the Learner returns True: see `Pausable`
 ) -> Callable:
-    "Return a decorator for handlers of `name`, or add and return breakpoint `pause_if`; raise TypeError if misused"
+    "Return a decorator for handlers of `name`, or add `pause_if` and return it; raise TypeError for wrong arguments"
     if callable(name): raise TypeError('`on` takes the event first: `@learn.on("after_batch")`')
     event.check(name)
     conditions = dict(every=every, once=once, when=when)
@@ -251,7 +251,7 @@ def off(
     owner:Any,             # the Learner, or its class
     f:Callable|None=None   # a function that `on` decorated; None: all of them
 ) -> Any:
-    "Remove `f`, or all functions added by `on`, and return the Learner. Raise ValueError if `f` was not added."
+    "Remove `f`, or all functions added by `on`; return the Learner or class; raise ValueError if `f` was not added"
     if isclass(owner): handlers = [*_pending]
     else: handlers = [cb for cb in owner.cbs if isinstance(cb, OnCallback)]
     if f is not None:

@@ -44,7 +44,7 @@ class Every:
     "An interval such as '500ba'; a call counts a batch or an epoch, and returns whether the interval has passed"
     def __init__(self,
         every:Any=None,     # text such as '500ba', a number of epochs, a function of the Learner, or None for never
-        same_batch:bool=False # is it due at the same batch in all processes, which then synchronize?
+        same_batch:bool=False # end the interval at the same batch in all processes, which then synchronize
     ):
         self.spec = every.spec if isinstance(every, Every) else every
         self.value,self.unit = parse_every(self.spec)
@@ -61,7 +61,7 @@ class Every:
     def __str__(self): return str(self.spec)
 
     def reset(self) -> None:
-        "Start to count from zero, and restart the clock"
+        "Restart the count from zero, and restart the clock"
         self.count    = 0             # batches, samples or tokens; for seconds, those of earlier runs
         self.steps_at_start = 0       # the optimizer steps when the fit began
         self.times    = None          # how many times it has been due; None: unknown
@@ -98,7 +98,7 @@ class Every:
     def nears(self,
         learn:Any # the Learner, between two batches of training
     ) -> bool:
-        "Return whether the next batch, if like the last, ends the interval; False for epochs, seconds and functions"
+        "Return whether the interval would end with a batch like the last one; False for epochs, seconds and functions"
         amount = self._predict_amount(learn)
         if amount is None: return False
         times = self._count_multiples(self._get_amount_before(learn)) if self.times is None else self.times
@@ -177,7 +177,7 @@ from ..loop.callback import Callback
 # %% ../../nbs/callbacks/45b_every_callback.ipynb #c09c2375
 @check_args
 class EveryCallback(Callback):
-    "Calls `f(learn)` every so many epochs, batches, samples or minutes of training"
+    "Calls `f(learn)` at the end of each interval: a number of epochs, batches, samples or minutes, for example"
     order,run_valid = 55,False
     modes,saves = ('fit',),('every',)
     due_at_once = False   # do all processes act at the same batch?

@@ -301,7 +301,7 @@ def plot_lr_find(self:Recorder,
     skip_end:int=5, # number of points to skip at the end
     **kwargs        # passed on to `LRCurve.plot`
 ) -> Any:           # the matplotlib axes
-    "Plot the curve of the last `lr_find`; raise ValueError if there was none"
+    "Plot the curve of the last `lr_find`, and return the axes; raise ValueError if there was none"
     curve = getattr(self, 'lr_curve', None)
     if curve is None: raise ValueError('there is no curve to plot: call `learn.lr_find()` first')
     return curve.plot(skip_end, **kwargs)

@@ -23,15 +23,15 @@ from ..measure.losses import none_reduce
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #79b12ff0
 def blend(
-    t:Any,              # the samples, along the first dimension; anything but a tensor is returned unchanged
-    other:torch.Tensor, # for each sample, the index of its partner
-    lam:torch.Tensor    # the weight of the sample itself, 0 to 1: one number for each sample, or one for all
-) -> Any:               # the mixed samples
+    t:Any,                 # the samples, along the first dimension; anything but a tensor is returned unchanged
+    partners:torch.Tensor, # for each sample, the index of its partner
+    lam:torch.Tensor       # the weight of the sample itself, 0 to 1: one number for each sample, or one for all
+) -> Any:                  # the mixed samples
     "Return `lam` times each sample plus `1-lam` times its partner"
     if not isinstance(t, torch.Tensor): return t
     n_inner = t.ndim-1
     weight  = lam.type_as(t).view(-1, *[1]*n_inner)   # broadcasts over the elements of a sample
-    return torch.lerp(t[other], t, weight)
+    return torch.lerp(t[partners], t, weight)
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #7ac75b44
 def reduce_loss(
@@ -70,7 +70,7 @@ class MixHandler(Callback):
     "Base class of MixUp and CutMix: mixes the targets, or the losses, of training batches (fastai's name)"
     run_valid,modes = False,('fit','lr_find')
     lam:Any = None   # a tensor: the weight of each sample itself; None while the batch is not mixed
-    other:torch.Tensor|None = None # for each sample, the index of its partner
+    partners:torch.Tensor|None = None # for each sample, the index of its partner
     yb1:tuple|None = None          # the partners' targets; None: the targets are mixed, not the losses
     samples:slice|None = slice(None) # the samples of this micro-batch (`MicroBatch`)
     layer:Any = None   # the wrapper around the Learner's loss function; None outside of a run
@@ -112,7 +112,7 @@ class MixHandler(Callback):
 
     def unmix(self) -> None:
         "Clear the mixing weights, the partners and their targets"
-        self._assign(lam=None, other=None, yb1=None, samples=slice(None))
+        self._assign(lam=None, partners=None, yb1=None, samples=slice(None))
     after_batch = unmix
 
     def before_micro_batch(self, items):
@@ -154,14 +154,14 @@ class MixHandler(Callback):
         return self.distrib.sample((n,))
 
     def mix_y(self,
-        other:torch.Tensor # for each sample, the index of its partner
+        partners:torch.Tensor # for each sample, the index of its partner
     ) -> None:
         "Mix the targets or, if the losses are mixed instead, store the partners' targets"
         learn = self.learn
         self.wrap_loss()   # the callback may have been switched on after `before_train`
-        yb1 = _select(learn.yb, other) if self.stack_y else None
-        self._assign(other=other, yb1=yb1)
-        def mix(t): return blend(_as_float(t), other, self.lam)
+        yb1 = _select(learn.yb, partners) if self.stack_y else None
+        self._assign(partners=partners, yb1=yb1)
+        def mix(t): return blend(_convert_to_float(t), partners, self.lam)
         if yb1 is None: learn.current_run.yb = apply(mix, learn.yb)
 
     def losses(self,
@@ -200,7 +200,7 @@ class MixHandler(Callback):
         return reduce_loss(losses, loss_setting(self.old_lf, 'reduction', 'mean'))
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #d6378537
-def _as_float(t):
+def _convert_to_float(t):
     is_whole = isinstance(t, torch.Tensor) and not t.is_floating_point()
     return t.float() if is_whole else t
 
@@ -237,9 +237,9 @@ class MixUp(MixHandler):
         n,device = find_bs(learn.xb),find_device(learn.xb)
         lam = self.sample(n, device)
         self._assign(lam=torch.max(lam, 1-lam))
-        other = torch.randperm(n, device=device)
-        learn.current_run.xb = apply(blend, learn.xb, other, self.lam)
-        self.mix_y(other)
+        partners = torch.randperm(n, device=device)
+        learn.current_run.xb = apply(blend, learn.xb, partners, self.lam)
+        self.mix_y(partners)
 
 # %% ../../nbs/callbacks/40b_mixup.ipynb #ff5ac07c
 class CutMix(MixHandler):
@@ -253,16 +253,16 @@ class CutMix(MixHandler):
         H,W = self.size(learn.xb)
         n,device = find_bs(learn.xb),find_device(learn.xb)
         lam = self.sample(1, device)
-        other = torch.randperm(n, device=device)
+        partners = torch.randperm(n, device=device)
         x1,y1,x2,y2 = self.rand_bbox(W, H, lam)
         row = torch.arange(H, device=device)[:,None]
         col = torch.arange(W, device=device)
         box_mask = (y1<=row) & (row<y2) & (x1<=col) & (col<x2)
-        def paste(t): return torch.where(box_mask, t[other], t)
+        def paste(t): return torch.where(box_mask, t[partners], t)
         learn.current_run.xb = apply(paste, learn.xb)
-        if self._are_pixels((H, W)): return self._paste(box_mask, other)
+        if self._are_pixels((H, W)): return self._paste(box_mask, partners)
         self.lam = 1 - (x2-x1)*(y2-y1)/float(W*H)
-        self.mix_y(other)
+        self.mix_y(partners)
 
     def _are_pixels(self, size):
         "Return whether targets are per pixel; raise ValueError if only some are, or for another image size"
@@ -274,11 +274,11 @@ class CutMix(MixHandler):
             f'CutMix pastes a box into inputs of {size[0]}×{size[1]} pixels, and cannot do the same with targets '
             f'{shapes(self.learn.yb)}, which are neither labels nor images of that size: use MixUp')
 
-    def _paste(self, box_mask, other):
+    def _paste(self, box_mask, partners):
         "Paste the box into the targets too: each pixel keeps the target of its image, so no loss is mixed"
         self.wrap_loss()
         self.unmix()
-        self.learn.current_run.yb = apply(lambda t: torch.where(box_mask, t[other], t), self.learn.yb)
+        self.learn.current_run.yb = apply(lambda t: torch.where(box_mask, t[partners], t), self.learn.yb)
 
     def size(self,
         xb:tuple # the inputs of the batch

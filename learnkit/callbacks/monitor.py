@@ -55,7 +55,7 @@ def _compare_tensors(comp, a, b):
 def mk_comp(
     comp:str|Callable # 'min', 'max', or comp(a,b) -> whether a is better than b
 ) -> tuple:
-    "Return `(f, lower)`: a comparison of two floats, and whether it prefers the lower. Raise ValueError if unclear."
+    "Return a comparison of two floats, and whether it prefers the lower one; raise ValueError if that is unclear"
     if isinstance(comp, str): comp = _comparisons.get(comp, comp)
     if not callable(comp): raise ValueError(
         f"comp must be 'min', 'max' or a function such as `np.less` or `operator.gt`, not {comp!r}")
@@ -189,11 +189,11 @@ class Monitor(Stateful):
             f'`{self.name}` must be one number to be monitored, but it is {v!r}') from e
 
     def better(self,
-        value:float,          # a value, not NaN
-        than:float|None=None  # a value to compare with; None: the best so far
+        value:float,              # a value, not NaN
+        reference:float|None=None # the value to compare with; None: the best so far
     ) -> bool:
-        "Return whether `value` is better than another, by more than `min_delta`"
-        best = self.best if than is None else than
+        "Return whether `value` is better than `reference` by more than `min_delta`"
+        best = self.best if reference is None else reference
         margin = self.margin
         if self.is_relative and isfinite(best): margin *= abs(best)
         if not self.lower: margin = -margin
@@ -204,12 +204,12 @@ class Monitor(Stateful):
     ) -> bool|None:
         "Store `value` if it is the best; return whether it is, or None without a value; treat NaN as `nan` specifies"
         if value is None: return None
-        if isnan(value): return self._result_for_nan()
+        if isnan(value): return self._handle_nan()
         if not self.better(value): return False
         self.best = float(value)
         return True
 
-    def _result_for_nan(self):
+    def _handle_nan(self):
         "Return the result of `update` for NaN: None to skip it, else False; raise ValueError if nan='raise'"
         if self.nan=='raise': raise ValueError(
             f"`{self.name}` is nan. Write nan='worse' to count that as no improvement, or nan='skip' to ignore it.")

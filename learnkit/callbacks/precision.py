@@ -56,7 +56,7 @@ def make_float8_config(
 
 # %% ../../nbs/callbacks/35_precision.ipynb #5d8f1a05
 class Float8Layers:
-    "Linear layers of a model that compute in fp8 between `use` and `restore`"
+    "Holds the linear layers of a model that compute in fp8 from `use` to `restore`"
     def __init__(self,
         model:nn.Module,      # the model with the layers
         device:torch.device,  # the device of the model

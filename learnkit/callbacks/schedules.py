@@ -80,7 +80,7 @@ class Scheduler(Callback):
 
 # %% ../../nbs/callbacks/10a_param_scheduler.ipynb #7419e7f5
 class ParamScheduler(Scheduler):
-    "Sets the scheduled hyperparameters before each batch (fastai's name)"
+    "Sets the scheduled hyperparameters before the first batch of each optimizer step (fastai's name)"
     acts = 'alike'   # the position is the same in all processes
     was_split = True   # were norms and biases in groups without weight decay before the run?
     def __init__(self,
@@ -140,7 +140,7 @@ class ParamScheduler(Scheduler):
         n:int=200,              # number of points, at least 2
         figsize:tuple|None=None # width and height of the figure in inches; None: 6 by 4 for each plot
     ) -> list:                  # the matplotlib axes
-        "Plot the schedules without training"
+        "Plot the schedules without training, and return the matplotlib axes"
         return plot_scheds(self.scheds, n, figsize)
 
 # %% ../../nbs/callbacks/10a_param_scheduler.ipynb #16d7114e
@@ -271,9 +271,9 @@ def fit_flat_cos(self:Learner,
 @delegates(Learner.fit, but=['n_epoch','lr'])
 def fit_sgdr(self:Learner,
     n_cycles:int,                      # number of cycles
-    cycle_len:int|str|Time,            # epochs of the first cycle, or an amount such as '500ba'
+    cycle_len:int|str|Time,            # number of epochs in the first cycle, or an amount such as '500ba'
     lr_max:float|slice|list|None=None, # the learning rate at the start of each cycle; None: the Learner's
-    cycle_mult:int=2,                  # how many times as long as the previous cycle each cycle is
+    cycle_mult:int=2,                  # the length of each cycle divided by that of the previous one
     **kwargs  # the other arguments of `Learner.fit`
 ) -> None:
     "Train for `n_cycles` cycles with warm restarts (Loshchilov and Hutter 2016)"

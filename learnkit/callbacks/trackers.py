@@ -304,7 +304,7 @@ class SaveModelCallback(TrackerCallback):
         "Raise RuntimeError if the file is not the one that this run wrote"
         if self.hash is None: return
         if self.hash!=_compute_hash(path): raise RuntimeError(
-            f'{path} was changed since this run saved it{self.learn._position}, so its best model is lost. '
+            f'{path} was changed since this run saved it{self.learn._position}, so the best model is lost. '
             'If another run saves there, too, give each SaveModelCallback its own `fname`, or each Learner a `path`.')
 
     def _save(self, name, is_best=False):
@@ -324,10 +324,10 @@ class SaveModelCallback(TrackerCallback):
         "Return whether each process trains alone and this is not process 0, which writes to the same file"
         return num_distrib()==1 and rank_distrib()>0
 
-    def _handle_failure(self, error, hold_for=None):
-        "Warn that a file could not be written; with a path `hold_for`, hold the model in memory for it"
+    def _handle_failure(self, error, best_path=None):
+        "Warn that a file could not be written; with a path `best_path`, hold the best model in memory for it"
         self.n_failed += 1
-        if hold_for is not None: self._hold(hold_for)
+        if best_path is not None: self._hold(best_path)
         times = f' ({self.n_failed} times in this fit)' if self.n_failed>1 else ''
         held = ', and the best model is held in memory until it can be written' if self.held else ''
         warn(f'the model could not be saved{times}: {type(error).__name__}: {error}. Training continues{held}')
