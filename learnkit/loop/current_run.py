@@ -34,7 +34,7 @@ class Progress:
 
 class BatchState:
     "The current batch, its predictions and its loss; each attribute exists once the loop has set it"
-    batch:Any                    # as the loader gave it
+    batch:Any                    # the batch as the loader returned it
     xb:tuple                     # the inputs
     yb:tuple                     # the targets
     pred:Any                     # the output of the model

@@ -108,27 +108,27 @@ event = Events("""
 after_create               the Learner is complete: the last line of its constructor
 before_evaluate            `learn.validate()` was called, outside of any other run
 before_predict             `learn.get_preds()` was called, outside of any other run
-before_fit                 set up here: the optimizer is made, `n_epoch` is known
+before_fit                 set up here: the optimizer is created, and `n_epoch` is known
   before_epoch             an epoch begins
     before_train           its training phase begins: change `batches`, the stream of its batches, here
       before_fetch         the loader is about to be asked for a batch (and once more, when it has none left)
-      after_fetch          `batch` is what the loader gave, untouched
+      after_fetch          `batch` is what the loader returned, unchanged
       before_batch         `xb` and `yb` are on the model's device: change them here
         before_pred        the model is about to be called
         after_pred         `pred` is the model's output
         before_loss        the loss is about to be computed
-        after_loss         `loss_grad` is what goes backward, `loss` is what is recorded
-        before_backward    training only, as all that follows up to `after_zero_grad`
+        after_loss         `loss_grad` is the loss for the backward pass, `loss` the one that is recorded
+        before_backward    training only, like all following events up to `after_zero_grad`
         after_cancel_backward
-        after_backward     the gradients of this batch are there; a step may come later
-        before_step        a step comes: change the gradients here
+        after_backward     the gradients of this batch are computed; the step may follow a later batch
+        before_step        the optimizer is about to step: change the gradients here
         after_cancel_step
-        after_step         the weights are new, the gradients are still there
-        before_zero_grad   the gradients are about to go
+        after_step         the weights are updated, and the gradients still exist
+        before_zero_grad   the gradients are about to be zeroed
         after_cancel_zero_grad
-        after_zero_grad    the gradients are gone
+        after_zero_grad    the gradients are zeroed
       after_cancel_batch
-      after_batch          the counters `train_iter` and `pct_train` have moved on
+      after_batch          the counters `train_iter` and `pct_train` are updated
     after_exhaust          the loader has no batch left
     after_cancel_train
     after_train            the training phase is over
@@ -144,13 +144,13 @@ after_predict              the end of `learn.get_preds()`
 after_exception            an exception other than a Cancel is in `exc`, and is raised again afterwards
 cleanup                    always last, however the run ended: release resources here
 before_save_model          a file of the model is about to be written
-after_save_model           the file is written, or could not be
+after_save_model           the file is written, or writing it has failed
 before_load_model          `learn.load` is about to read
 after_load_model           model (and optimizer) are restored
 before_save_checkpoint     the whole run is about to be saved
-after_save_checkpoint      it is saved, or being written
+after_save_checkpoint      the checkpoint is saved, or is being written
 before_load_checkpoint     a run is about to be resumed, from the file `path`
-after_load_checkpoint      the run is where that file says, and trains on from there
+after_load_checkpoint      the state of the run is restored, and training continues from there
 """)
 
 # %% ../../nbs/loop/00_events.ipynb #09ba4042

@@ -220,7 +220,7 @@ def _parse_line(line):
 
 @cache
 def names_in(
-    library:str # such as 'Keras'; `other_libraries` has all of them
+    library:str # one of `other_libraries`, such as 'Keras'
 ) -> dict[str,OtherName]:
     "Return a dict from a library's event names, in the order of the loop, to learnkit's counterparts"
     return dict(map(_parse_line, _tables[library].strip().splitlines()))
@@ -243,7 +243,7 @@ def _find_advice():
 
 def name_hint(
     name:str,               # the name of a method
-    f:Callable|None=None    # the method
+    f:Callable|None=None    # the method; None: unknown
 ) -> str|None:
     "Return which libraries have event `name`, and its replacement, or None if none has it or `f` may be the user's own"
     found = _find_advice().get(name)

@@ -96,7 +96,7 @@ class ByHand(Optimizer):
         return state
 
     def load_state_dict(self,
-        state_dict:dict # from `state_dict`
+        state_dict:dict # a result of `state_dict`
     ) -> None:
         "Restore the groups and the optimizers; raise ValueError if `state_dict` has states of more or fewer optimizers"
         torch_state = {**state_dict}

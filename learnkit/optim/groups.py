@@ -174,7 +174,7 @@ class Hypers(MutableMapping):
     def __init__(self,
         opt:Optimizer, # a torch optimizer
         i:int=0,       # index of the group
-        others:'Hypers|None'=None # Hypers of another group of `opt`, whose cache of groups to share
+        others:'Hypers|None'=None # Hypers of another group of `opt`, whose cache to share; None: a new cache
     ):
         self.opt,self.i = opt,i
         self.grouped = _CachedGroups(opt) if others is None else others.grouped
@@ -529,7 +529,7 @@ def build_optimizer(
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b27f
 def default_lr(
     opt_func:Any, # what the user gave as `opt_func`: class, `partial`, function or built optimizer
-    lr:float|Tensor|slice|list|None=None # the learning rate passed by the user, or None
+    lr:float|Tensor|slice|list|None=None # the learning rate passed by the user; None: not given
 )->float|Tensor|slice|list: # one learning rate, or one for each group
     "Return `lr`, or that of a `partial` or built optimizer, or 1e-3; raise ValueError if `lr` and a `partial` differ"
     check_rate('the learning rate `lr`', lr)
@@ -566,7 +566,7 @@ def _get_built_lr(opt_func):
 # %% ../../nbs/optim/00b_param_groups.ipynb #a5e8b280
 def creation_lr(
     opt_func:Any, # what the user gave as `opt_func`
-    lr:float|Tensor|slice|list|None # the learning rate passed by the user, or None
+    lr:float|Tensor|slice|list|None # the learning rate passed by the user; None: not given
 )->float|Tensor|slice|list|None: # None: create it without `lr`
     "Return the learning rate for creating the optimizer, or None for a function that has a default of its own"
     if lr is not None: return lr

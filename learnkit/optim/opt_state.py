@@ -77,14 +77,14 @@ def _check_shapes(opt, sd):
 
 # %% ../../nbs/optim/04_opt_state.ipynb #dbca2ee9
 def has_torch_state(
-    sd:dict # from `state_dict` of an optimizer
+    sd:dict # a result of an optimizer's `state_dict`
 )->bool:
     "Return whether `sd` has the keys of PyTorch's state dicts, which some optimizers do not use"
     return {'state','param_groups'} <= sd.keys()
 
 def check_opt_state(
     opt:Any, # a torch optimizer, or several as one
-    sd:dict  # a state dict, from `state_dict` of a torch optimizer
+    sd:dict  # a result of a torch optimizer's `state_dict`
 )->None:
     "Raise ValueError if `sd` does not fit the torch optimizer `opt`"
     if not has_torch_state(sd): raise ValueError(
@@ -141,7 +141,7 @@ def _lay_out_value(value, p):
 
 # %% ../../nbs/optim/04_opt_state.ipynb #6f020fd7
 def name_opt_state(
-    sd:dict,   # a state dict, from `state_dict` of a torch optimizer
+    sd:dict,   # a result of a torch optimizer's `state_dict`
     names:list # for each group, the names of its parameters
 )->dict:
     "Return `sd` with `names` in its groups, as `param_names`"
@@ -149,7 +149,7 @@ def name_opt_state(
     return {**sd, 'param_groups':groups}
 
 def order_opt_state(
-    sd:dict,   # a state dict, from `name_opt_state`
+    sd:dict,   # a result of `name_opt_state`
     names:list|None # for each group of the optimizer to load into, the names of its parameters; None: unknown
 )->dict: # without names
     "Return `sd` in the order of `names`, if it has names too; raise ValueError if parameters or their groups differ"

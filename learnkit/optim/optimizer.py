@@ -335,7 +335,7 @@ class OptimWrapper:
         return sd
 
     def load_state_dict(self,
-        sd:dict,               # from `state_dict`, of an `OptimWrapper` or of a torch optimizer
+        sd:dict,               # a result of `state_dict` of an `OptimWrapper` or a torch optimizer
         names:Mapping|None=None, # `id` -> name of each parameter, to reorder a state that has names; None: unknown
         keep_hypers:bool=False # keep the hyperparameters, and load only the accumulated state?
     )->None:

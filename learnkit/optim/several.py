@@ -110,7 +110,7 @@ class SeveralOptimizers(Optimizer):
         for opt in map(self.optimizer, self.named_optimizers): getattr(opt, 'eval', _do_nothing)()
 
     def check_names(self,
-        sd:dict # from `state_dict`
+        sd:dict # a result of `state_dict`
     ) -> None:
         "Raise ValueError if `sd` belongs to other optimizers"
         names = dict.fromkeys(pg.get('optimizer') for pg in sd['param_groups'])
@@ -119,7 +119,7 @@ class SeveralOptimizers(Optimizer):
             f'the saved state belongs to the optimizers {", ".join(map(str, names))}, but these are {", ".join(own)}')
 
     def check_state(self,
-        sd:dict # from `state_dict`
+        sd:dict # a result of `state_dict`
     ) -> None:
         "Raise ValueError if `sd` does not fit these optimizers"
         self.check_names(sd)

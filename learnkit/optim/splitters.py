@@ -80,7 +80,7 @@ def head_params(
     return _find_torchvision_head(m)
 
 def body_and_head(
-    model:nn.Module # as for `head_params`
+    model:nn.Module # a model of timm, transformers or torchvision, or another one with `get_classifier()`
 ) -> list[list[nn.Parameter]]:
     "Return the trainable parameters of body and head as two groups; raise ValueError if one is empty or unknown"
     in_head,body,head = {*map(id, head_params(model))},[],[]
