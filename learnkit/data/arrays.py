@@ -20,7 +20,9 @@ from ..loop.check import check_fraction
 # %% ../../nbs/data/40a_arrays.ipynb #16a03ee4
 def _as_tensor(a, i, is_target):
     "Return the `i`-th array `a` as a tensor; raise TypeError or ValueError if it does not hold samples"
-    if isinstance(a, (tuple,list)): raise TypeError("Pass the arrays one by one: `DataLoaders.from_tensors(x, y)`.")
+    if isinstance(a, (tuple,list)): raise TypeError(
+        f"Array {i} must be a tensor or a NumPy array, not a {type(a).__name__}. Pass the arrays one by one: "
+        "`DataLoaders.from_tensors(x, y)`.")
     t = a
     if not isinstance(a, Tensor): t = _to_tensor(a, i, is_target)
     if t.ndim==0: raise ValueError(f"Array {i} must have a dimension for the samples, but is a single number.")
@@ -31,7 +33,8 @@ def _to_tensor(a, i, is_target):
     import numpy as np
     a = np.asarray(a)
     kind = a.dtype.kind
-    if kind not in 'biufc': raise TypeError(f"Array {i} must hold numbers, but its type is {a.dtype}.")
+    if kind not in 'biufc': raise TypeError(
+        f"Array {i} must hold numbers, but its type is {a.dtype}. Turn names into class indices, for example.")
     dtype = a.dtype.newbyteorder('=')
     is_image = a.dtype=='uint8' and not is_target
     if kind=='f' and a.itemsize>4: dtype = np.dtype('float32')

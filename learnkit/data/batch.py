@@ -207,7 +207,8 @@ def flatten_check(
 ) -> tuple[Tensor,Tensor]:
     "Flatten predictions and targets to vectors; raise ValueError if they differ in their number of values"
     if inp.numel()!=targ.numel(): raise ValueError(
-        f"Predictions and targets must have the same number of values, not shapes {[*inp.shape]} and {[*targ.shape]}.")
+        f"Predictions and targets must have the same number of values, but have the shapes {[*inp.shape]} and "
+        f"{[*targ.shape]}.")
     return inp.reshape(-1), targ.reshape(-1)
 
 # %% ../../nbs/data/05_batch.ipynb #d2bcb3a5
@@ -255,7 +256,10 @@ def _make_batch_error(b, n_inp):
     n = n_inp or 1
     if 0<n<=len(b): return TypeError(
         "A batch must hold tensors, but its first element is a string. Convert text to numbers in `collate_fn`.")
-    return ValueError(f"The model takes {n} inputs (`n_inp`), but the batch has {len(b)} elements.")
+    if not n_inp: return ValueError("The batch has 0 elements. Let `collate_fn` return at least one input.")
+    return ValueError(
+        f"The model takes {n} inputs (`n_inp`), but the batch has {len(b)} elements. "
+        "Set `n_inp` to the number of inputs.")
 
 # %% ../../nbs/data/05_batch.ipynb #fc2005d1
 def split_batch(

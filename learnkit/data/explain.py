@@ -277,8 +277,8 @@ def _make_call_hint(text, given, xb):
     if 'ndarray' in given: return (
         'The batch holds a NumPy array (ndarray) where the model wants a tensor: convert it with `torch.as_tensor`.')
     if 'must be Tensor, not tuple' in text and 'tuple' not in given: return (
-        'A layer before gives a tuple, as `nn.LSTM` and `nn.GRU` do: write a module whose `forward` passes on only the '
-        'first element.')
+        'An earlier layer returns a tuple, as `nn.LSTM` and `nn.GRU` do: wrap it in a module whose `forward` returns '
+        'only the first element.')
     if 'positional argument' in text:
         return '`DataLoaders(..., n_inp=)` says how many elements of a batch are inputs of the model.'
     if 'unexpected keyword' in text and isinstance(xb[0], Inputs): return (
@@ -348,7 +348,7 @@ def metric_number(
     try:
         if not isinstance(v, (str,bytes)): return float(v)
     except (TypeError,ValueError): pass
-    raise TypeError(f'The metric `{name}` should return one number for the batch, but it returned '
+    raise TypeError(f'The metric `{name}` must return one number for the batch, but it returned '
                     f'{type(v).__name__}: {_make_metric_hint(v, name)}')
 
 def _make_metric_hint(v, name):

@@ -266,7 +266,7 @@ def check_format(
     name = getattr(file, 'name', None)
     is_safe = isinstance(name, str) and name.endswith('.safetensors')
     if is_safe: raise ValueError(
-        f"{name} is an open file: pass its path instead, which the .safetensors format needs")
+        f"the .safetensors format is read and written by path: pass the path {name!r}, not the open file")
 
 def _import_safetensors() -> ModuleType:
     "Import `safetensors.torch`; raise ImportError with the command that installs it"

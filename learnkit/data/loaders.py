@@ -244,8 +244,8 @@ def _get_sampling_args(dl, changes):
     if was_given and not changed: return dict(batch_sampler=batch_sampler)
     is_unknown = batch_sampler is not None and not is_plain
     if is_unknown and 'batch_size' not in changed: raise ValueError(
-        f"The batches of this loader are chosen by a {type(batch_sampler).__name__}: "
-        "pass `batch_sampler`, or also `batch_size`.")
+        f"This loader has a batch sampler of its own, a {type(batch_sampler).__name__}, which a copy cannot change: "
+        "pass a new `batch_sampler`, or `batch_size` as well.")
     if changed.isdisjoint({'shuffle','sampler'}): args['sampler'] = owner.sampler
     return args
 

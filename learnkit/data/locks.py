@@ -89,7 +89,7 @@ class FileLock:
         return True
 
     def _raise_in_use(self, owner): raise _InUse(
-        f'{self.what} is in use by another run {owner}: wait until that one has ended, or {self.instead}')
+        f'{self.what} is in use by another run {owner}: wait until that run has ended, or {self.instead}')
 
     @uninterrupted
     def release(self) -> None:

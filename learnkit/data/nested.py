@@ -149,7 +149,8 @@ def _concat_tensors(tensors, dim):
     tensors = [torch.atleast_1d(t) for t in tensors]
     for t in tensors:
         if not -t.ndim<=dim<t.ndim: raise ValueError(
-            f'tensors of shape {tuple(t.shape)} cannot be concatenated along dimension {dim}, which they do not have')
+            f'A tensor of shape {tuple(t.shape)} cannot be concatenated along dimension {dim}, which it does not have. '
+            f'Choose a dimension from {-t.ndim} to {t.ndim-1}.')
     other_dims = {_get_other_dims(t, dim) for t in tensors}
     if len(other_dims)==1: return torch.cat(tensors, dim)
     return _join([t.unbind(dim) for t in tensors])

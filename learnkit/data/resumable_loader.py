@@ -354,8 +354,8 @@ class ResumableLoader(GetAttr):
         # with several shards, this process may have had a longer shard
         if num_shards()==1: raise ValueError(
             f'The run to resume had trained on {self.first_batch} batches of this epoch, but the training data has '
-            'fewer. Resume with the data of the run, or from a checkpoint with `-epoch-` in its name. To begin a new fit with '
-            "its weights: `learn.model.load_state_dict(read_checkpoint(path)['model'])`.")
+            'fewer. Resume with the data of the run, or from a checkpoint with `-epoch-` in its name. To begin a new fit '
+            "with its weights: `learn.model.load_state_dict(read_checkpoint(path)['model'])`.")
 
     def _open_stream(self, place):
         dl = self.dl
@@ -579,7 +579,7 @@ class ResumableLoader(GetAttr):
     def _explain_state(self, place):
         "Return why the state of data that tracks its position may not be enough; None if no reason is known"
         if self._may_continue(place): return (
-            f'its last pass was cut, and {type(self.stateful).__name__} does not report whether the next pass '
+            f'its last pass was interrupted, and {type(self.stateful).__name__} does not report whether the next pass '
             'continues from there. A resumed run begins a new pass; with `StepsPerEpoch` it continues')
         if self._has_drawn_in_workers() and is_stateful(self.dl.dataset): return (
             f'its workers draw random numbers, which the state of {type(self.dl).__name__} omits')

@@ -248,9 +248,9 @@ class UpdatedWorkers:
         if not unsent and not why: return
         self.has_warned = True
         what = ', '.join(unsent) or 'their data'
-        because = ', which cannot be sent to them'
-        if why: because = f" ({'; '.join(why)})"
-        warn(f'{what} changed, but the persistent workers did not receive it{because}, and keep the old value. With '
+        reason = 'the change cannot be sent to them'
+        if why: reason = f"the change failed: {'; '.join(why)}"
+        warn(f'{what} changed, but the persistent workers keep the old value, because {reason}. With '
              '`persistent_workers=False`, each epoch has new workers')
 
 # %% ../../nbs/data/53_workers.ipynb #e8271d6e

@@ -318,7 +318,7 @@ def test_two_runs_in_one_folder(tmp_path):
     "Two runs shared a folder unnoticed. The second is refused; after a SIGKILL, while workers of the loader may still live, it is not"
     first = start(tmp_path, 2)
     assert first.stdout.readline()=='running\n'
-    with pytest.raises(ValueError, match=rf'in use by another run \(process {first.pid} on .*\): wait until that one has ended, or use another `folder`'): fit(learner(tmp_path))
+    with pytest.raises(ValueError, match=rf'in use by another run \(process {first.pid} on .*\): wait until that run has ended, or use another `folder`'): fit(learner(tmp_path))
     assert (tmp_path/'checkpoints'/'fit-1'/'.lock').exists()
     time.sleep(.5)
     first.kill()

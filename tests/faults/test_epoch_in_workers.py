@@ -193,7 +193,7 @@ def test_what_cannot_reach_them_is_reported_once(persistent):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter('always')
         train(make_loader(Map, persistent=persistent), NewTransform())
-    told = [str(w.message) for w in said if 'persistent workers did not receive it' in str(w.message)]
+    told = [str(w.message) for w in said if 'persistent workers keep the old value' in str(w.message)]
     if not persistent: assert told==[]; return
     message, = told
     assert message.startswith('`transform` of Map changed') and 'persistent_workers=False' in message
@@ -211,7 +211,7 @@ class Picky(Map):
         self.epoch = epoch
 
 def test_a_worker_that_fails_says_why():
-    with pytest.warns(UserWarning, match=r"did not receive it \(KeyError\('no such epoch'\)\)"): train(make_loader(Picky))
+    with pytest.warns(UserWarning, match=r"the change failed: KeyError\('no such epoch'\)"): train(make_loader(Picky))
 
 class Model(Map):
     "Holds a model, as one that mines hard samples does, and a file that this process opens for itself"

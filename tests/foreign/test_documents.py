@@ -123,7 +123,7 @@ def test_what_is_gathered(tmp_path):
         assert torch.allclose(torch.cat(files), dict(preds=preds, targs=y)[k]) and len([*(tmp_path/k).iterdir()])==2
         assert (cb.preds if k=='preds' else cb.targets) is None
     assert torch.allclose(gathered(learn, concat_dim=1, with_targs=False).preds, torch.cat(preds.split(4), 1))
-    with pytest.raises(ValueError, match='along dimension 1, which they do not have'): gathered(learn, concat_dim=1)
+    with pytest.raises(ValueError, match='along dimension 1, which it does not have'): gathered(learn, concat_dim=1)
 
 @pytest.mark.parametrize('with_input', [True, False])
 @pytest.mark.parametrize('with_decoded', [True, False])
