@@ -67,7 +67,7 @@ class _Parameters(BaseEstimator):
         for k,v in params.items():
             if v is Parameter.empty: raise TypeError(f'`make` needs `{k}`: give `{k}` a default, or pass `{k}=…`')
             if hasattr(type(self), k): raise TypeError(
-                f'`make` has a parameter `{k}`, but estimators have a `{k}` of their own: rename it')
+                f'`make` has a parameter `{k}`, but estimators have a `{k}` of their own: rename the parameter')
 
     def get_params(self,
         deep:bool=True # include the parameters of nested estimators?
