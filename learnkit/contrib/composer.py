@@ -345,7 +345,7 @@ class ComposerState(View):
         self.stopped_at = self.learn.train_iter
         self.learn.stop('a callback called state.stop_training()')
     def get_elapsed_duration(self) -> Any:
-        "Return the elapsed fraction of `max_duration` as a `Time`; `pct_train` if that has another unit"
+        "Return the elapsed fraction of the fit, at most 1, as a `Time` with the unit 'dur'"
         planned = self.max_duration
         done = _counts_by_unit(self.timestamp).get(planned.unit)
         fraction = self.learn.pct_train if done is None else done/planned.value
@@ -389,7 +389,7 @@ class ComposerCallback(ForeignCallback):
     library:ClassVar[str] = 'Composer'
     replaced_by = _replaced_by
     def has(self, name):
-        "Return whether the wrapped callback handles `name` (algorithms and `run_event` do); always False for `close`"
+        "Return whether the wrapped callback may handle `name`; False for `close` methods, which `ComposerRun` calls"
         if name in ('close','post_close'): return False   # `ComposerRun` calls these
         if name in _event_names and self._handles_all(): return True
         return super().has(name)

@@ -34,7 +34,7 @@ def before_batch_cb(
 
 # %% ../../nbs/contrib/25_names.ipynb #c578eae0
 class CollectDataCallback(Callback):
-    "Collects inputs, targets, predictions and loss of each batch of a run in `data`, gathered, detached, on the CPU"
+    "Collects the inputs, targets, predictions and loss of each batch in `data`: of all processes, and on the CPU"
     def __init__(self):
         super().__init__()
         self.data = L()

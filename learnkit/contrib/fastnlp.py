@@ -339,7 +339,7 @@ class NLPCallback(ForeignCallback):
         return dict(out, loss=loss)
 
     def state_dict(self):
-        "Return the wrapped callback's `on_save_checkpoint`; without that method, its `state_dict` or `plain_state`"
+        "Return the result of the wrapped callback's `on_save_checkpoint`, or else its `state_dict` or `plain_state`"
         if not self.has('on_save_checkpoint'): return super().state_dict()
         return dict(saved=self.theirs.on_save_checkpoint(self._trainer()))
     def load_state_dict(self, state):
@@ -587,7 +587,7 @@ class _TrainerSettings(OurCallback):
     def after_create(self): vars(view_of(NLPTrainer, self.learn)).update(self.values)
 
 class CallbackManager:
-    "Calls a method of several fastNLP callbacks, in order: `manager.on_train_begin(trainer)`"
+    "Calls the same method of several fastNLP callbacks, in order: `manager.on_train_begin(trainer)`"
     def __init__(self,
         callbacks:Any=() # fastNLP callbacks
     ): self.class_callbacks = callback_list(callbacks)

@@ -91,7 +91,7 @@ class PARunHistory(View):
     def get_metric_values(self,
         metric_name:str # the name of a metric or of a column of the history
     ) -> list:
-        "Return the values of a metric so far (of a column, one per epoch); empty if there are none"
+        "Return the values of a metric, or of a column of the history, so far; empty if there are none"
         values = self._read_values()
         if metric_name in values: return [*values[metric_name]]
         return _column(metric_name, self.learn.recorder.history)
@@ -410,7 +410,7 @@ class PACallback(ForeignCallback):
         trainer.run_history.event = name
         return trainer,
     def keywords(self, name):
-        "Return batch, output and training step for `*_step_end`, `is_intermediate` for `on_eval_epoch_*`, else {}"
+        "Return batch, output and training `step` for `*_step_end`, `is_intermediate` for `on_eval_epoch_*`, else {}"
         if name in ('on_eval_epoch_start','on_eval_epoch_end'): return dict(is_intermediate=False)
         if not name.endswith('_step_end'): return {}
         learn = self.learn

@@ -348,7 +348,7 @@ class Items:
         t:Any,                # inputs, targets or predictions of all samples
         vocab:list|None=None  # names of the classes, if they may be classes
     ) -> list:
-        "Return the values of the samples as text"
+        "Return the value of each sample as text; decode token ids if `decode` is set"
         if self.decode is not None and _are_tokens(t): return [*map(self.decode, t.tolist())]
         return [value_text(_pick_sample(t, i), vocab) for i in range(len(self))]
 
