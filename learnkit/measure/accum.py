@@ -82,7 +82,7 @@ class AccumMetric(Metric):
         if len(targs)==0: return None
         return self._compute(preds, targs)
     def _find_ignored(self):
-        "Return the `ignore_index` of the first process that had a batch; None if none had"
+        "Return the `ignore_index` of the first process that had a batch, or None if no process had one"
         for has_batches,ignore_index in gather_objects((bool(self.preds), self.ignore_index)):
             if has_batches: return ignore_index
         return None
@@ -130,7 +130,7 @@ class AccumMetric(Metric):
     def prepare(self,
         pred:Tensor # the model's output
     ) -> Tensor:
-        "Apply the activation, the argmax and the threshold to `pred`"
+        "Apply the activation, the argmax and the threshold to `pred`, and return the result"
         dim = -1 if self.dim_argmax is None else self.dim_argmax
         if self.activation!='no': pred = pred.to(torch.promote_types(pred.dtype, torch.float32))   # 16 bits are too few
         if   self.activation=='sigmoid': pred = torch.sigmoid(pred)

@@ -170,7 +170,7 @@ class ColumnMetric(Metric):
     def name(self) -> str: return f'{self.metric.name}_{self.key}'
 
     def state_dict(self) -> dict:
-        "Return the accumulated state of the shared metric; empty except for the column with index 0"
+        "Return the accumulated state of the shared metric, or an empty dict unless the column has index 0"
         return self.metric.state_dict() if self.i==0 else {}
     def load_state_dict(self, state):
         if self.i==0: self.metric.load_state_dict(state)

@@ -16,7 +16,7 @@ import torch
 def elements(
     t:torch.Tensor # a tensor of any layout
 ) -> torch.Tensor:
-    "Return `t` as a dense tensor of its elements: the values of a sparse tensor, the local shard of a `DTensor`"
+    "Return `t` as a dense tensor of its elements: the values of a sparse tensor, or the local shard of a `DTensor`"
     t = getattr(t, '_local_tensor', t)
     if t.layout is torch.strided: return t
     if t.layout is torch.sparse_coo: return t._values()
@@ -187,14 +187,14 @@ class NonFiniteCheck(Callback):
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f6
 def _find_last_finite(losses):
-    "Return the index of the last finite loss; -1 if there is none"
+    "Return the index of the last finite loss, or -1 if there is none"
     for i in reversed(range(len(losses))):
         if isfinite(losses[i]): return i
     return -1
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #181119eb
 def _describe_nan_buffer(learn):
-    "Return a text about the first buffer with NaN, such as batch norm's statistics; '' if no buffer has NaN"
+    "Return a text about the first buffer with NaN, such as batch norm's statistics, or '' if no buffer has NaN"
     for name,buffer in named_buffers(learn).items():
         if has_nan(buffer): return f'; `{name}` is nan, so evaluations will be, too: SkipNaN() would have restored it'
     return ''

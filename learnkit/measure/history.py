@@ -163,7 +163,7 @@ class History(list):
     def to_file(self,
         path:str|Path # the JSON file to write; or a URL such as 's3://bucket/h.json'
     ) -> None:
-        "Write the rows to a file, which appears only when it is complete"
+        "Write the rows as JSON to a file, which appears only when it is complete"
         with atomic(as_path(path)) as f: f.write(json.dumps([*map(dict, self)], default=float, indent=0).encode())
 
     @classmethod
@@ -293,7 +293,7 @@ class RecorderPlots:
         ncols:int=3,            # the number of plots in a row
         figsize:tuple|None=None # width and height of the figure, in inches; None: 4 by 3 for each plot
     ) -> list: # the matplotlib axes
-        "Plot losses and metrics against epochs, training with validation; raise ValueError before the first epoch ends"
+        "Plot losses and metrics of training and validation against epochs; raise ValueError before an epoch ends"
         epochs = self.history.epochs
         if not epochs: raise ValueError('no epoch is recorded yet: call `learn.fit(n)` first')
         groups = group_columns(name for name in self.metric_names if name not in ('epoch','time'))

@@ -77,7 +77,7 @@ class Metric:
         raise NotImplementedError(f'The metric `{type(self).__name__}` must define `accumulate(self, learn)`.')
     @property
     def value(self) -> Any:
-        "The metric's value for the batches so far; None if there was no batch; a subclass must define it"
+        "The metric's value for the batches so far, or None if there was no batch; a subclass must define it"
         raise NotImplementedError(f'The metric `{type(self).__name__}` must define the property `value`.')
     @property
     def name(self) -> str:
@@ -371,7 +371,7 @@ class Logged(AvgLoss):
 register_state('phase_meter', None, 'the `Meter` of this phase, to which `log` adds; None: outside of a phase')
 
 def _log(learn, name, value, weight):
-    "Add `value` to the mean in the column `name`; do nothing in a prediction"
+    "Add `value` to the mean in the column `name`, or do nothing in a prediction"
     meter = learn.current_run.phase_meter
     if learn.mode=='predict': return
     if get_worker_info() is not None: raise RuntimeError(

@@ -63,7 +63,7 @@ class AvgSmoothLoss(Metric):
         return self._raw[:]
     @property
     def value(self) -> float|None:
-        "The current moving average, corrected for the bias towards 0; None before the first batch"
+        "The current moving average, corrected for the bias towards 0, or None before the first batch"
         self.flush()
         if not self.count: return None
         return self.val/(1-self.beta**self.count)

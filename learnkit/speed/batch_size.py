@@ -52,7 +52,7 @@ def largest_fitting(
     most:int,      # the last size
     exact:bool     # allow any size? False: only `start` times a power of two
 ) -> int:
-    "Return the largest size that fits; 0 if `start` does not fit"
+    "Return the largest size that fits, or 0 if `start` does not fit"
     if not fits(start): return 0
     largest = start
     while 2*largest<=most and fits(2*largest): largest *= 2

@@ -95,7 +95,7 @@ _get_shape = attrgetter('shape')
 def batch_shapes(
     batch:tuple # the inputs and targets of a batch
 ) -> tuple|None: # None if some are not plain tensors, or require gradients
-    "Return the shapes of all tensors of a batch"
+    "Return the shapes of all tensors of a batch, or None if one is not a plain tensor or requires gradients"
     for t in batch:
         if type(t) is not torch.Tensor or t.requires_grad: return None
     return tuple(map(_get_shape, batch))
@@ -104,7 +104,7 @@ def covers(
     known:tuple, # shapes, with None for each size that varies
     shapes:tuple # the shapes of a batch
 ) -> bool:
-    "Return whether `known` covers `shapes`; sizes 0 and 1 never vary, as PyTorch compiles them separately"
+    "Return whether `shapes` match `known`, where None matches all sizes but 0 and 1, which PyTorch compiles separately"
     return len(known)==len(shapes) and all(map(_covers_shape, known, shapes))
 
 def _covers_shape(known, shape):
@@ -215,7 +215,7 @@ def shared_call(
     model:nn.Module, # the model that is going to be compiled
     settings:dict    # the arguments of `torch.compile`
 ) -> FunctionType:
-    "Return a function `f(model, *args)` that calls the model; models of equal structure share `f` and its code"
+    "Return a function `f(model, *args)` that calls the model; models of one structure share `f` and its compiled code"
     from torch._dynamo import config
     from torch._dynamo.eval_frame import _debug_get_cache_entry_list
     def call(model, *args, **kw): return model._call_impl(*args, **kw)

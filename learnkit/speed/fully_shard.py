@@ -136,7 +136,7 @@ def shard_model(
     opts:Iterable=(),           # optimizers of its parameters
     policy:Callable|None=None   # called with whether the unit is the model; returns more arguments of `fully_shard`
 ) -> None:
-    "Shard the parameters of a model and of `opts` over the processes, in place; only check a model that is sharded"
+    "Shard the parameters of a model and of `opts` over the processes, in place; only check an already sharded model"
     from torch.distributed.fsdp import fully_shard
     file_group()
     if not hasattr(model, 'module'): model = get_model(model)

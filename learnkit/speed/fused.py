@@ -91,7 +91,7 @@ class SlowStep:
         expected:dict, # the slow path's tensors, by name
         snapshot:Any   # the state before the step
     ) -> dict:
-        "Return how much each tensor may differ between the two paths, by name; take a noisy step from the snapshot"
+        "Return how much each tensor may differ between the paths, by name, as measured by a step with noisy gradients"
         found = {}
         for name,t in expected.items():
             if name in self.outputs and t.numel(): found[name] = 10*self.noise*t.abs().max()
@@ -291,7 +291,7 @@ class FusedStep(Callback):
         return None
 
     def _find_fusable_shape(self, learn):
-        "Prepare the inputs, and return the compiled shape for this batch; None: run it eagerly (warned of, or counted)"
+        "Prepare the inputs, and return the compiled shape for this batch, or None to run it eagerly"
         shapes = batch_shapes((*learn.xb, *learn.yb))
         if learn.iter==0:   # the first batch of an epoch is eager
             if self.dynamic: find_shapes(self.shapes, shapes, self.max_shapes, True)
@@ -412,7 +412,7 @@ def compile_obstacle(
     return None
 
 def _find_owner(loss_func):
-    "Return the callback that has `loss_func` as a method or attribute; None if there is none"
+    "Return the callback that has `loss_func` as a method or attribute, or None if there is none"
     owners = [getattr(loss_func, '__self__', None), *getattr(loss_func, '__dict__', {}).values()]
     return next((o for o in owners if isinstance(o, Callback)), None)
 
@@ -440,7 +440,7 @@ class FusedProfile(NamedTuple):
     why:str              # why batches are not fused, or only in part; empty: all are fused
     @property
     def pays_off(self) -> int|None:
-        "The number of steps after which compilation pays off; None if it never does"
+        "The number of steps after which compilation pays off, or None if it never does"
         if self.fused is None or self.compiling is None: return None
         if self.fused>=self.eager: return None
         return ceil(self.compiling/(self.eager-self.fused))

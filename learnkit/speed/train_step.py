@@ -70,7 +70,7 @@ def make_train_step(
     update:Callable|None=None, # from `make_update`; None: return the gradients instead
     amp:tuple|None=None        # device type and 16-bit dtype for mixed precision, as in `MixedPrecision`
 ) -> Callable:
-    "Return a function that trains on a batch and returns prediction, loss, and gradient norms or, if asked, gradients"
+    "Return a function that trains on a batch and returns prediction, loss and gradient norms, or else the gradients"
     def forward(xb, yb):
         pred = model(*xb)
         if amp: pred = to_float(pred)

@@ -95,7 +95,7 @@ functional_optims = {SGD:_sgd, Adam:_adam, AdamW:_adam}
 def torch_opt(
     opt:Any # an optimizer, such as `learn.opt`
 ) -> Any:
-    "Return the torch optimizer inside an `OptimWrapper`; any other optimizer unchanged"
+    "Return the torch optimizer inside an `OptimWrapper`, or any other optimizer unchanged"
     return opt.opt if type(opt) is OptimWrapper else opt
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #baf6202c
