@@ -75,12 +75,12 @@ class AccumMetric(Metric):
     @property
     def value(self) -> Any:
         self.flush()
-        preds,targs = _gather(self.preds),_gather(self.targs)
+        preds,targs = _gather_batches(self.preds),_gather_batches(self.targs)
         if num_shards()>1: self.ignore_index = self._find_ignored()
         if preds is None: return None
         preds,targs = self._drop_ignored(preds, targs)
         if len(targs)==0: return None
-        return self._compute(preds, targs)
+        return self._call_func(preds, targs)
     def _find_ignored(self):
         "Return the `ignore_index` of the first process that had a batch, or None if no process had one"
         for has_batches,ignore_index in gather_objects((bool(self.preds), self.ignore_index)):
@@ -107,7 +107,7 @@ class AccumMetric(Metric):
         if len(preds)!=len(targs) or is_counted.all(): return preds,targs
         return preds[is_counted],targs[is_counted]
 
-    def _compute(self, preds, targs):
+    def _call_func(self, preds, targs):
         "Call `func`, and add notes to its exceptions"
         args = (targs,preds) if self.invert_arg else (preds,targs)
         if self.to_np: args = to_np(args)
@@ -167,9 +167,9 @@ class AccumMetric(Metric):
     ) -> Any:
         "Return `func` of `preds` and `targs`, flattened if `flatten`"
         if self.flatten: preds,targs = flatten_check(preds, targs)
-        return self._compute(preds, targs)
+        return self._call_func(preds, targs)
 
-def _gather(batches):
+def _gather_batches(batches):
     "Return the batches of all processes concatenated in the order of the samples, or None if there are none"
     own = torch.cat(batches) if batches else None
     return gather_turns(own, [len(t) for t in batches])

@@ -39,7 +39,7 @@ def loss_setting(
     return loss_setting(f.func, name, default) if _wraps_loss(f) else default
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #6ade9bf2
-def _is_sum(loss_func): return loss_setting(loss_func, 'reduction')=='sum'
+def _has_sum_reduction(loss_func): return loss_setting(loss_func, 'reduction')=='sum'
 
 def ignored_class(
     loss_func:Any # a loss function, or a model that computes its own loss
@@ -167,7 +167,7 @@ class BatchWeight:
         f = getattr(learn, 'loss_func', None)
         if f is None: f = get_model(getattr(learn, 'model', None))
         self.rule    = weight_rule(f)
-        self.sums    = _is_sum(f)   # is the loss a sum, and not a mean?
+        self.sums    = _has_sum_reduction(f)   # is the loss a sum, and not a mean?
         self.reduces = loss_setting(f, 'reduction')!='none'
         self.ignores_only_negative = self._ignores_only_negative()
 

@@ -32,12 +32,12 @@ def format_value(
     return str(v)
 
 # %% ../../nbs/measure/42a_history.ipynb #f9986b10
-_plain_types = {type(None), bool, int, float, str}   # types that JSON restores exactly
+_json_types = {type(None), bool, int, float, str}   # types that JSON restores exactly
 
-def _is_plain(row):
+def _fits_json(row):
     "Return whether JSON can store the row exactly"
     if not {*map(type, row)} <= {str}: return False
-    if not {*map(type, row.values())} <= _plain_types: return False
+    if not {*map(type, row.values())} <= _json_types: return False
     return all(v.bit_length()<=2000 for v in row.values() if type(v) is int)   # Python may limit integers to 640 digits
 
 # %% ../../nbs/measure/42a_history.ipynb #f9986b11
@@ -68,7 +68,7 @@ class RowEncoder:
         self.unencodable = {i:row for i,row in self.unencodable.items() if i<start}
 
     def _encode(self, row):
-        if _is_plain(row): known,line = dict(row),self._encode_line(row)
+        if _fits_json(row): known,line = dict(row),self._encode_line(row)
         else:
             known,line = row,'\n'   # encoded again at each save, so no copy is needed to find changes
             self.unencodable[len(self.rows)] = row
@@ -76,8 +76,8 @@ class RowEncoder:
         self.lines.append(line)
 
     def _encode_line(self, row):
-        follows_plain = bool(self.lines) and self.lines[-1]!='\n'
-        if follows_plain and [*self.rows[-1]]==[*row]: row = [*row.values()]
+        follows_json_row = bool(self.lines) and self.lines[-1]!='\n'
+        if follows_json_row and [*self.rows[-1]]==[*row]: row = [*row.values()]
         return json.dumps(row, separators=(',',':'))+'\n'
 
 # %% ../../nbs/measure/42a_history.ipynb #f9986b12

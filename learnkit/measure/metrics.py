@@ -296,13 +296,13 @@ class Overlap(Metric):
 
     def accumulate(self, learn):
         try:
-            new = self._count(learn.pred, *learn.yb)
+            new = self._count_pixels(learn.pred, *learn.yb)
             self.counts = new if self.counts is None else self.counts+new
         except Exception as e:
             add_metric_note(e, self, learn.pred, *learn.yb)
             raise
 
-    def _count(self, pred, targ):
+    def _count_pixels(self, pred, targ):
         "Return the number of pixels for each pair of true and predicted class, then the number of ignored pixels"
         n = pred.shape[self.axis]
         pred,targ = flatten_check(best_class(pred, self.axis), targ)

@@ -411,10 +411,10 @@ class Recorder(RecorderPlots, Callback):
         self.learn.current_run.phase_meter = None
         self._flush_losses()   # `after_train` was skipped
     def after_cancel_fit(self):
-        if self.learn.mode=='fit' and not self._row_is_complete: self._add_bad_row()
+        if self.learn.mode=='fit' and not self._row_is_complete: self._add_nonfinite_row()
         self._flush_losses()
 
-    def _add_bad_row(self):
+    def _add_nonfinite_row(self):
         "Add and show the row of an epoch that was cancelled with a NaN or infinite loss"
         learn = self.learn
         if self.row.get('epoch')!=learn.epoch or learn.loss is None: return

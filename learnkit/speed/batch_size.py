@@ -62,7 +62,7 @@ def largest_fitting(
     return largest + bisect_left(sizes_above, True, key=is_too_large)
 
 # %% ../../nbs/speed/22_batch_size.ipynb #40127543
-def _fits(learn, b, n):
+def _fits_in_memory(learn, b, n):
     "Return whether there is memory for two training steps with `n` samples"
     batches = DataLoaders([batch_of(b, n)]*2, n_inp=learn.dls.n_inp, device=learn.dls.device)
     fits = True
@@ -104,7 +104,7 @@ def find_batch_size(self:Learner,
         'call `learn.find_batch_size()` in a script without a launcher')
     with unchanged(self), self.no_logging(), self.removed_cbs([*filter(_disturbs_trials, self.cbs)]):
         b = self.dls.one_batch() if batch is None else batch
-        n = largest_fitting(partial(_fits, self, b), start, limit, exact)
+        n = largest_fitting(partial(_fits_in_memory, self, b), start, limit, exact)
     if not n: raise torch.OutOfMemoryError(f'not even a batch of {start} samples fits into memory')
     return n
 

@@ -23,7 +23,7 @@ def instruction_sets() -> str:
     return ' '.join([torch.backends.cpu.get_cpu_capability(), *sorted(sets)])
 
 @contextmanager
-def _compile_config() -> Iterator[None]:
+def _patch_compile_config() -> Iterator[None]:
     from torch._dynamo import config
     settings:dict[str,Any] = dict(
         trace_autograd_ops=True,
@@ -39,10 +39,10 @@ def compile_config() -> AbstractContextManager|None:
     from torch._dynamo import config
     has_setting  = hasattr(config, 'trace_autograd_ops')
     has_argument = 'recompile_limit' in signature(torch.compile).parameters
-    return _compile_config() if has_setting and has_argument else None
+    return _patch_compile_config() if has_setting and has_argument else None
 
 # %% ../../nbs/speed/05a_compile_settings.ipynb #d49ffbb5
-_step_globals = 'torch tree_map nullcontext _detach _own_memory'.split()   # the globals of a train step
+_step_globals = 'torch tree_map nullcontext _detach _copy_grad'.split()   # the globals of a train step
 _own_prefixes = 'update','amp',"G['__builtins_dict",*[f"G['{name}']" for name in _step_globals]
 
 def foreign_guards(
@@ -94,7 +94,7 @@ _get_shape = attrgetter('shape')
 
 def batch_shapes(
     batch:tuple # the inputs and targets of a batch
-) -> tuple|None: # None if some are not plain tensors, or require gradients
+) -> tuple|None:
     "Return the shapes of all tensors of a batch, or None if one is not a plain tensor or requires gradients"
     for t in batch:
         if type(t) is not torch.Tensor or t.requires_grad: return None
@@ -145,10 +145,10 @@ def find_shapes(
 ) -> tuple|None:
     "Return the entry of `known` that covers a batch, added or widened if `most` and `dynamic` allow it, or None"
     if shapes is None or shapes in known: return shapes
-    if dynamic: return _find_varying(known, shapes, most)
+    if dynamic: return _find_varying_shapes(known, shapes, most)
     return _append(known, shapes) if len(known)<most else None
 
-def _find_varying(known, shapes, most):
+def _find_varying_shapes(known, shapes, most):
     "Like `find_shapes`, with `dynamic`: widen the last entry with the same number of dimensions, if there is one"
     n_dims  = _count_dims(shapes)
     similar = [k for k in known if _count_dims(k)==n_dims]

@@ -60,7 +60,7 @@ def add_grads(
         new.append(grad)
     if sums: torch._foreach_add_(sums, new)
 
-def _own_memory(p, g): return None if g is None else torch.empty_like(p).copy_(g)
+def _copy_grad(p, g): return None if g is None else torch.empty_like(p).copy_(g)
 def _detach(o): return o.detach() if isinstance(o, torch.Tensor) else o
 
 # %% ../../nbs/speed/10a_train_step.ipynb #2f5250ec
@@ -82,7 +82,7 @@ def make_train_step(
             factor = hypers.to(loss.dtype).reshape(loss.shape) if has_factor else None
             grads = torch.autograd.grad(loss, params, factor, allow_unused=True)
         if update: rest = update(params, grads, states, hypers)
-        else: rest = [*map(_own_memory, params, grads)]
+        else: rest = [*map(_copy_grad, params, grads)]
         return tree_map(_detach, pred),loss.detach(),rest
     return train_step
 

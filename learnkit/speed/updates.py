@@ -121,7 +121,7 @@ def functional_optim(
     if 'step' in vars(opt): return None   # the method of the wrapper was replaced
     opt = torch_opt(opt)
     if type(opt) not in functional_optims: return None
-    if _has_odd_options(opt) or _is_patched(opt): return None
+    if _has_unsupported_options(opt) or _is_patched(opt): return None
     n_hooks = sum(map(len, step_hooks(opt)))
     has_unknown_hook = n_hooks>len(hook_calls(opt))
     return None if has_unknown_hook else functional_optims[type(opt)]
@@ -135,7 +135,7 @@ def _is_patched(opt):
     return getattr(opt.zero_grad, '__func__', None) is not torch_zero_grad
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #f04ef740
-def _has_odd_options(opt):
+def _has_unsupported_options(opt):
     "Return whether there are complex parameters, tensors as hyperparameters, or options without a functional form"
     if any(p.is_complex() for p in params_in(opt.param_groups)): return True
     for pg in opt.param_groups:
