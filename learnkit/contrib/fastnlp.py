@@ -157,7 +157,7 @@ class NLPTrainer(View):
     def save_model(self,
         folder:Any,                         # the folder to contain `fastnlp_model.pkl.tar`, or an open binary file
         only_state_dict:bool=True,          # only True is supported without `model_save_fn`
-        model_save_fn:Callable|None=None,   # called with the folder, saves the model instead
+        model_save_fn:Callable|None=None,   # function of `folder` that saves the model; None: save the weights
         **kwargs:Any                        # not used
     ) -> None:
         "Save the weights, or call `model_save_fn` if given; raise ValueError for `only_state_dict=False` without it"
@@ -168,7 +168,7 @@ class NLPTrainer(View):
     def load_model(self,
         folder:Any,                         # a folder, or an open binary file, written by `save_model`
         only_state_dict:bool=True,          # only True is supported without `model_load_fn`
-        model_load_fn:Callable|None=None,   # called with the folder, loads the model instead
+        model_load_fn:Callable|None=None,   # function of `folder` that loads the model; None: load the weights
         **kwargs:Any                        # not used
     ) -> None:
         "Load the weights, or call `model_load_fn` if given; raise ValueError for `only_state_dict=False` without it"
@@ -461,9 +461,9 @@ class EventOf:
     "An event of fastNLP, with a condition for calling a function at it"
     def __init__(self,
         name:str,                    # such as 'on_before_backward'
-        every:int|None=None,         # call the function only at every n-th event
-        once:int|None=None,          # call it only at the n-th event, counted from 1
-        filter_fn:Callable|None=None # called with the filter and the trainer; returns whether to call the function
+        every:int|None=None,         # call the function only at every n-th event; None: no such condition
+        once:int|None=None,          # call it only at the n-th event, counted from 1; None: no such condition
+        filter_fn:Callable|None=None # (filter, trainer) -> whether to call the function; None: no such condition
     ): self.name,self.conditions,self.filter_fn = name,dict(every=every, once=once),filter_fn
 
     def filter(self) -> Filter:
@@ -713,8 +713,8 @@ class LoadBestModelCallback(HasMonitorCallback):
         larger_better:bool=True,           # is a larger value better?
         only_state_dict:bool=True,         # only True is supported, unless `model_save_fn` is given
         save_folder:str|Path|None=None,    # the folder for the best model; None: keep it in memory
-        model_save_fn:Callable|None=None,  # called with a folder, saves the model instead
-        model_load_fn:Callable|None=None,  # called with the same folder, loads the model instead
+        model_save_fn:Callable|None=None,  # function of a folder that saves the model instead; None: save the weights
+        model_load_fn:Callable|None=None,  # function of that folder that loads the model; None: load the weights
         delete_after_train:bool=True       # delete the folder with the best model once it is loaded?
     ):
         super().__init__(monitor, larger_better, must_have_monitor=True)
@@ -762,7 +762,7 @@ class CheckpointCallback(HasMonitorCallback):
         monitor:Any=None,             # the name of a result, or a function of all results; None: the trainer's
         larger_better:bool=True,      # is a larger value better?
         only_state_dict:bool=True,    # only True is supported, unless `model_save_fn` is given
-        model_save_fn:Callable|None=None, # called with a folder, saves the model instead
+        model_save_fn:Callable|None=None, # function of a folder that saves the model instead; None: save the weights
         save_object:str='model',      # 'model', or 'trainer' to call `save_checkpoint`
         save_evaluate_results:bool=True   # write each best model's results to `fastnlp_evaluate_results.json`?
     ):

@@ -33,7 +33,7 @@ class MLflowLogger(ServiceLogger):
         experiment:str|None=None, # the experiment of a new run, created if missing; None: MLflow's current one
         tracking_uri:str|None=None, # the server or store of a new run, such as 'http://localhost:5000'; None: MLflow's
         run_name:str|None=None,   # the name of a new run; None: chosen by MLflow
-        tags:dict|None=None,      # tags of the run, strings by name
+        tags:dict|None=None,      # tags of the run, strings by name; None: none
         files:bool=False          # log saved models and checkpoints as artifacts?
     ):
         self.experiment,self.tracking_uri,self.run_name = experiment,tracking_uri,run_name

@@ -79,7 +79,7 @@ def _import_wandb() -> Any:
 class WandbLogger(ServiceLogger):
     "Logs to the active run of Weights & Biases, or to a new one (needs the package `wandb`); `experiment` is that run"
     experiment:Any = None       # the run of W&B; None: not open
-    file:WandbFile|None = None  # the file of a run that this logger began
+    file:WandbFile|None = None  # the file of a run that this logger began; None: another run
     newest_step = -1            # the newest step logged to the run; -1: none
     is_own_run = True           # did this logger begin the run? Then it also finishes it
     def __init__(self,

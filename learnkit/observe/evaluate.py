@@ -108,7 +108,7 @@ class Evaluator(EveryCallback):
         dl:Any,              # the loader, any iterable of batches
         metrics:Any=None,    # metrics, as for the Learner; None: the metrics of the Learner
         every:Any='1ep',     # how often, as for `Every`: text such as '500ba' or '30m', a number of epochs, …
-        when_better:Any=None, # instead of `every`: evaluate when this column or `Monitor` has improved
+        when_better:Any=None, # evaluate when this column or `Monitor` has improved; None: at intervals of `every`
         at_start:bool=False  # evaluate before the first batch of a fit, too
     ):
         is_word = isinstance(name, str) and name.isidentifier()

@@ -66,7 +66,7 @@ class Interpretation:
         decoded:Any,             # decoded predictions, such as the most likely class
         losses:Tensor,           # the loss of each sample
         inputs:Any=None,         # inputs; None: not stored
-        vocab:list|None=None,    # names of the classes
+        vocab:list|None=None,    # names of the classes; None: none
         ignore_index:int=-100    # class index to ignore, such as that of padding
     ): store_attr()
 
@@ -156,7 +156,7 @@ def _pick(batch, i):
 
 def value_text(
     v:Any,               # an input, a target or a decoded prediction of one sample
-    vocab:list|None=None # names of the classes
+    vocab:list|None=None # names of the classes; None: none
 ) -> str:
     "Return a value as text for a title or a table: the names of its classes, or its first four numbers"
     if not isinstance(v, Tensor): return str(v)
@@ -333,7 +333,7 @@ class Items:
         inputs:Any,               # the inputs of a batch
         columns:dict,             # targets, and predictions if there are any, by the name of their column
         n:int=10,                 # how many samples; at most the whole batch
-        vocab:list|None=None,     # names of the classes
+        vocab:list|None=None,     # names of the classes; None: none
         decode:Callable|None=None # list of token ids -> text; None: show the ids
     ):
         n = check_whole('n', n, what='a number of samples')
@@ -346,7 +346,7 @@ class Items:
 
     def texts(self,
         t:Any,                # inputs, targets or predictions of all samples
-        vocab:list|None=None  # names of the classes, if they may be classes
+        vocab:list|None=None  # names of the classes; None: the values are no classes
     ) -> list:
         "Return the value of each sample as text; decode token ids if `decode` is set"
         if self.decode is not None and _are_tokens(t): return [*map(self.decode, t.tolist())]
@@ -416,7 +416,7 @@ def _find_stats(dl): return normalization_of(getattr(dl, 'dataset', None))
 def show_batch(self:DataLoaders,
     ds_idx:int=0,              # index of the loader: 0 is the training set, 1 the validation set
     n:int=10,                  # how many samples; at most the whole batch
-    decode:Callable|None=None, # list of token ids -> text, such as `tokenizer.decode`
+    decode:Callable|None=None, # list of token ids -> text, such as `tokenizer.decode`; None: show the ids
     stats:tuple|None=None,     # mean and standard deviation that normalized the images; None: from the transforms
     ncols:int|None=None,       # images in a row; None: 5, or 2 per mask if there are several masks
     figsize:tuple|None=None    # width and height in inches; None: set from the number of images
@@ -438,7 +438,7 @@ def show_results(self:Learner,
     ds_idx:int=1,              # index of the loader in `dls`: 1 is the validation set
     dl:Any=None,               # the loader, any iterable of batches; None: loader `ds_idx` of `dls`
     n:int=10,                  # how many samples; at most the whole batch
-    decode:Callable|None=None, # list of token ids -> text, such as `tokenizer.decode`
+    decode:Callable|None=None, # list of token ids -> text, such as `tokenizer.decode`; None: show the ids
     stats:tuple|None=None,     # mean and standard deviation that normalized the images; None: from the transforms
     ncols:int|None=None,       # images in a row; None: 5, or 2 per mask if there are several masks
     figsize:tuple|None=None    # width and height in inches; None: set from the number of images
