@@ -70,7 +70,7 @@ class LossMonitor(Observer):
         return dict(batch_loss=self.learn.loss)
 
 class LRMonitor(Observer):
-    "Logs the learning rate of each parameter group or optimizer, and its momentum, if any"
+    "Logs the learning rate, and the momentum if any, of each parameter group or optimizer"
     def measure(self) -> dict:
         "Return `lr` and `mom`; for several parameter groups `lr/0`, `lr/1` …, for several optimizers `lr_muon` …"
         by_optimizer,row = {},{}
@@ -187,7 +187,7 @@ def _import_psutil(feature:str) -> ModuleType:
     return psutil
 
 class MemoryMonitor(Observer):
-    "Logs the memory in use, in GB (10^9 bytes): the accelerator's, or without one the process's (needs psutil)"
+    "Logs the memory in use, in GB (10^9 bytes): on the accelerator, or on CPU and MPS by the process (with psutil)"
     def __getstate__(self) -> dict: return {k:v for k,v in vars(self).items() if k!='process'}   # it has a lock
 
     def before_fit(self):
@@ -197,7 +197,7 @@ class MemoryMonitor(Observer):
         self.process = None if self.has_stats else _import_psutil('MemoryMonitor on the CPU').Process()
 
     def measure(self) -> dict:
-        "Return `allocated`, `reserved`, their peaks (in GB) and `retries`; reset the peaks; on the CPU return `rss`"
+        "Return `allocated`, `reserved`, their peaks (in GB) and `retries`; reset the peaks; on CPU or MPS `rss`"
         if not self.has_stats: return dict(rss=self.process.memory_info().rss/1e9)
         stats = torch.accelerator.memory_stats(self.measured_device)
         torch.accelerator.reset_peak_memory_stats(self.measured_device)
@@ -230,7 +230,7 @@ class SystemMetrics(Observer):
                     net_sent=getattr(net, 'bytes_sent', 0), net_recv=getattr(net, 'bytes_recv', 0))
 
     def measure(self) -> dict: # `X_percent` of cpu, memory, gpu; `X_mb_per_sec` of disk_read, disk_write, net_sent, …
-        "Return the utilization in percent (GPU: NVIDIA's), and the disk and network traffic since the last call"
+        "Return the utilization in percent (of GPUs only NVIDIA's), and disk and network traffic since the last call"
         start,old = self.last
         self.last = perf_counter(),self._read_totals()
         end,new   = self.last

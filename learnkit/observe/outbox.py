@@ -67,7 +67,7 @@ def _as_scalar(name, v):
 def media_kind(
     v:Any # the value to log
 ) -> str: # 'texts', 'images', 'histograms' or 'tables'
-    "Return which kind of media `v` is; raise TypeError if it is none that can be logged"
+    "Return which kind of media `v` is; raise TypeError if it cannot be logged"
     if isinstance(v, str): return 'texts'
     if _is_table(v): return 'tables'
     if isinstance(v, torch.Tensor) and v.numel():
@@ -161,14 +161,14 @@ class Outbox:
         metrics:dict|None,      # floats, or tensors of one element, by name; None or empty: nothing is logged
         then:Callable|None=None # called with the metrics when they are read; None: nothing
     ) -> None:
-        "Log `metrics`, unless the Learner runs a separate validation or prediction, which is not logged"
+        "Log `metrics` in a fit or outside of any run; do nothing in other runs, such as a separate validation"
         if not metrics or not self.logs(learn): return
         self._add(learn, LogRow(metrics, self.step(learn), then))
 
     def logs(self,
         learn:Learner # the Learner
     ) -> bool:
-        "Return whether values are logged now: in a fit, and outside of any run, but not in a separate validation"
+        "Return whether values are logged now: in a fit and outside of any run, but not in other runs"
         return self.fitting or learn.mode in (None,'fit')
 
     def _add(self, learn, row):

@@ -48,7 +48,7 @@ class Profile(ActionTimer):
         return sum(ns for _,ns in self.totals.values())/1e9
 
     def actions(self) -> TimeTable:
-        "Return the times by phase and action of the loop; 'rest' includes calling the callbacks, and the profiler"
+        "Return the times by phase and action of the loop; 'rest' includes the overhead of events and of the profiler"
         names_of_kinds = dict(callback='callbacks', event='rest')   # parts of the loop have their own names
         def find_row(a): return a.phase,names_of_kinds.get(a.kind, a.name)
         table = self._aggregate(('phase','action'), find_row, 'loop')
@@ -135,7 +135,7 @@ class Profile(ActionTimer):
         return f'{self.actions()._repr_html_()}{self.callbacks()._repr_html_()}<p>{self.summary}</p>'
 
     def trace(self) -> dict:
-        "Return the slices of the run in Chrome's Trace Event Format"
+        "Return the trace of the run as a dictionary in Chrome's Trace Event Format"
         return chrome_trace(self)
 
     def save(self,

@@ -241,7 +241,7 @@ class ServiceLogger(Service):
 
     @property
     def sender(self) -> Sender:
-        "The thread that sends, created when it is first used"
+        "The `Sender`, created when it is first used"
         if self._sender is None:
             self._sender = Sender(self._send, self._is_sent_safely, self._start_asking, self.at_once)
         return self._sender

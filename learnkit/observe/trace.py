@@ -121,7 +121,7 @@ class ActionTimer:
     def start(self,
         event:str # the event whose callbacks are about to be called
     ) -> None:
-        "Assign the following time to `event`; if it begins a scope, such as a batch, time the scope too"
+        "Assign the time from now on to `event`; if `event` begins a scope, such as a batch, time the scope too"
         current = self.action
         is_part_of_loop = current is not None and current.kind=='loop'
         if is_part_of_loop: self.loop_action = current
@@ -149,7 +149,7 @@ class ActionTimer:
         if self.device is not None: self.device.collect(wait=True)
 
     def _close(self, scope):
-        "Close the open scopes up to `scope`; None: all"
+        "Close the open scopes up to `scope`, or all if it is None"
         while self.scopes:
             name,start = self.scopes.pop()
             self._add_slice(Action('', 'scope', name), start, self.since)

@@ -116,7 +116,7 @@ def pack_status(
 def unpack_statuses(
     numbers:list[int] # the maximum of each number of `pack_status` over all processes
 ) -> tuple[Status,Minima]:
-    "Return the largest value of each field, and the smallest of those that were also sent negated"
+    "Return a `Status` with the maximum of each field, and the `Minima` of the fields that were also sent negated"
     n = len(Status._fields)
     return Status(*numbers[:n]),Minima(*map(neg, numbers[n:]))
 
@@ -391,7 +391,7 @@ def _ask_later(asks, point, later):
     asks[point] = False
 
 def _acts_alike(cb, name):
-    "Return whether `cb` declares (`acts`) that it does the same in all processes; False if a subclass handles `name`"
+    "Return whether `cb` declares (`acts`) that it does the same in all processes, unless a subclass handles `name`"
     for o in (cb, *type(cb).__mro__):
         if 'acts' in vars(o): return vars(o)['acts'] in ('nothing','alike')
         if name in vars(o) and not observes(cb): return False

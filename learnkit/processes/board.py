@@ -88,7 +88,7 @@ class SharedMemory:
 
 # %% ../../nbs/processes/08_board.ipynb #b0a2d00a
 class Mismatch(dist.DistError):
-    "Raised when some processes have sent data and others have not: they are at different points"
+    "Raised when only some processes have sent data with a message: they are at different points of the run"
 
 class Message:
     "A message of all processes: after `wait` it holds the largest value of each integer, and the data of each process"

@@ -122,7 +122,7 @@ class ReplicaGroup:
     def update_members(self,
         has_shard:bool # does this process compute a shard of this batch? False if it has just joined
     ) -> bool:
-        "Store the ranks of the processes that compute a shard of this batch; return whether no process was lost"
+        "Store the ranks of the processes that compute a shard of this batch; return False if a process was lost"
         flags = torch.zeros(len(self.members))
         flags[self.rank] = has_shard
         self._send(flags)
@@ -133,9 +133,9 @@ class ReplicaGroup:
         return True
 
     def add_up(self,
-        message:Tensor # this process's message, which is replaced by the sum
+        message:Tensor # this process's message, which is replaced with the sum
     ) -> bool:
-        "Replace `message` by the sum over all processes; return whether it is valid, which it is not if one was lost"
+        "Replace `message` with its sum over all processes; return False if a process was lost, so the sum is invalid"
         self._send(message)
         return self.manager.should_commit()
 

@@ -69,7 +69,7 @@ from ..recovery.identity import _describe_model, _describe_optimizer, arguments
 
 # %% ../../nbs/processes/20b_distributed.ipynb #0c1e6a42
 def share_random_states() -> None:
-    "Set the RNG states of all processes to those of process 0; all of them must call it"
+    "Set the RNG states of all processes to those of process 0; all processes must call it"
     states = from_first(None if rank_distrib() else pack_state(get_random_states()))
     if rank_distrib(): set_random_states(**states)
 
@@ -361,7 +361,7 @@ class DistributedTrainer(Callback):
         return new
 
     def _has_own_data(self, train):
-        "Return whether the training data differs between the processes, and warn if so; all of them must call it"
+        "Return whether the training data differs between the processes, and warn if so; all processes must call it"
         if distributed_sampler(train) is not None: return False
         if not has_items(train) or is_same_data(train, compare_samples=False): return False
         warn_unlike(train, 'The processes have different training data, of {} samples. Each trains on its own, and '

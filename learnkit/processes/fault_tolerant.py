@@ -44,7 +44,7 @@ from ..recovery.resume import Paused, Resumable
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f2b
 class ComparedValues(NamedTuple):
-    "Values to compare by their sum over all processes: if they are equal, the sum is n times each process's own"
+    "Values to compare by their sums over the processes: equal values sum to `n` times a process's own value"
     n:int          # 1 in each process, so that the sum is the number of processes
     epoch:int      # the index of the epoch
     iter:int       # the index of the batch in the epoch
@@ -148,7 +148,7 @@ class FaultTolerant(Resumable):
         self.alone = self.has_regrouped = self.is_regrouping = False
 
     def _use_state(self, received, steps):
-        "Use the state that another process sent; return whether the fit can begin; False: look for processes again"
+        "Use the state that another process sent; return whether the fit can begin; if not, look for processes again"
         if received['fit']!=self.fit_number:
             self._skip(received['fit'])
             return True

@@ -69,7 +69,7 @@ from .words import SharedList, yield_pauses
 
 # %% ../../nbs/processes/05b_launch.ipynb #68773ece
 class Launch(NamedTuple):
-    "The launcher of this process, and the place that it assigned to the process"
+    "The launcher of this process, the process's ranks, the world size, and the address of process 0"
     by:str         # the name of the launcher, such as 'torchrun'
     rank:int       # the rank of this process
     world:int      # how many processes there are
@@ -174,7 +174,7 @@ _announced = []   # the store of the process group that was announced last; empt
 def announce_group(
     created_here:bool=False # did `join_group` create the group?
 ) -> None:
-    "Print once per group which processes train; raise RuntimeError if two share an accelerator; all must call it"
+    "Print once per group how many processes train; raise RuntimeError if two share an accelerator; all must call it"
     store = shared_store()
     if store in _announced: return
     _announced[:] = [store]
@@ -260,7 +260,7 @@ _lazy = 'TORCH_GLOO_LAZY_INIT'   # an environment variable of PyTorch
 
 @contextmanager
 def connect_lazily() -> Iterator[None]:
-    "In this block, Gloo groups connect two processes at their first message, unless the user has set the variable"
+    "In this block, Gloo connects two processes at their first message, unless the user has set TORCH_GLOO_LAZY_INIT"
     is_set_by_user = _lazy in os.environ
     if not is_set_by_user: os.environ[_lazy] = '1'
     try: yield
@@ -270,7 +270,7 @@ def connect_lazily() -> Iterator[None]:
 def new_gloo_group(
     **kwargs:Any # passed to `dist.new_group`
 ) -> Any:
-    "Return a new Gloo group of all processes, for tensors on the CPU; all of them must call it"
+    "Return a new Gloo group of all processes, for tensors on the CPU; all processes must call it"
     with connect_lazily(): return dist.new_group(backend='gloo', **kwargs)
 
 # %% ../../nbs/processes/05b_launch.ipynb #1d6dd00a
@@ -320,7 +320,7 @@ def set_timeout(
 def join_group(
     timeout:float=600. # seconds to wait for other processes, now and in collectives
 ) -> None:
-    "Create the group of the processes that a launcher started, if there is none; raise RuntimeError if one is missing"
+    "Create the group of the launched processes if there is none; raise RuntimeError if a process does not join it"
     launch,timeout = find_launch(),check_seconds(timeout)
     can_join = dist.is_available() and not dist.is_initialized()
     if launch is None or not can_join: return
@@ -408,7 +408,7 @@ class _Outcome(NamedTuple):
 
 # %% ../../nbs/processes/05c_meeting.ipynb #72319906
 def _gather_outcomes(result, error):
-    "Return the outcomes of all processes; all of them must call it, even after an error"
+    "Return the outcomes of all processes, which all must call it, even after an error"
     mine = _Outcome(result, '' if error is None else f'{type(error).__name__}: {error}')
     if num_distrib()==1: return [mine]
     outcomes:list = [None]*num_distrib()

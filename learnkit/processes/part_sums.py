@@ -19,7 +19,7 @@ def slice_part(
     i:int,  # the number of the shard
     n:int   # how many shards there are
 ) -> tuple[slice,int]:
-    "Return a slice of the samples for shard `i`, and how many of them count: none of the one sample of an empty shard"
+    "Return the slice of the batch for shard `i`, and how many samples count: an empty shard gets one that does not"
     first,end = bs*i//n,bs*(i+1)//n
     if first==end: return slice(0, 1),0   # the model must still run
     return slice(first, end),end-first

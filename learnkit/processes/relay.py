@@ -79,7 +79,7 @@ class Relay:
     def end(self,
         failed:bool=False # does this process end with an error? Then it shows the warnings that process 0 has not shown
     ) -> None:
-        "Restore the display of warnings; process 0 shows those sent since the last `show`, a failed process its own"
+        "Restore how warnings are shown; process 0 shows those sent since the last `show`, and a failed process its own"
         if self.has_ended: return
         self.has_ended = True
         if warnings.showwarning==self._show_warning: warnings.showwarning = self.show_original

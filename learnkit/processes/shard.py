@@ -170,7 +170,7 @@ def is_same_data(
     dl:Any,                   # a `DataLoader` of samples
     compare_samples:bool=True # compare three samples unless workers load them? False: only as a last resort
 ) -> bool:
-    "Return whether `dl` has the same data in all processes; all of them must call it"
+    "Return whether `dl` has the same data in all processes; all processes must call it"
     dataset:Any = dl.dataset
     size,contents = None,()
     if _has_length(dataset): size,contents = len(dataset),data_contents(dataset)
@@ -195,7 +195,7 @@ def warn_unlike(
     dl:Any,     # the loader of this process
     message:str # the message; `{}` in it is replaced by the number of samples in each process
 ) -> None:
-    "Warn that the processes have different data; all of them must call it"
+    "Warn that the processes have different data; all processes must call it"
     size = loader_len(getattr(dl, 'dataset', dl)) or 'unknown'
     sizes = gather_objects(size)
     warn(message.format(' and '.join(map(str, sizes))), stacklevel=outside())
@@ -228,7 +228,7 @@ class RoundRobin:
         return ceil(self.limit/num_shards())
 
     def begin(self) -> None:
-        "Begin a phase: compare the data of the processes, and receive the draws of process 0; all of them must call it"
+        "Begin a phase: compare the data of the processes, and receive process 0's draws; all processes must call it"
         self.n_own,batches = inf,iter(self.batches)
         if self.indexed: self.alike = is_same_data(self.whole)
         else:
@@ -339,7 +339,7 @@ def gather_shards(
     idxs:list, # the indices of this process's samples
     res:list   # the results for these samples, nested tensors with a row for each
 ) -> tuple[list,list]:
-    "Return, on all processes, the sorted indices of all their samples, without duplicates, and their results"
+    "Gather the results on all processes; return the sorted sample indices, without duplicates, and the results"
     of_all = gather_objects((idxs, res))
     return merge_shards([of_all[rank] for rank in shard_ranks()])
 
@@ -393,7 +393,7 @@ class ShareBatches(Callback):
         is_alone = dist.is_available() and dist.is_initialized() and not in_group()
         if not is_alone or not learn.distributed: return
         if any(map(is_sharded, learn.model.parameters())): raise ValueError(
-            'the parameters of the model are sharded, so one process cannot call it without the others. Validate and '
+            'the parameters of the model are sharded, so one process cannot call the model alone. Validate and '
             'predict in all processes, outside `alone()`')
 
     def _shard(self, dl):

@@ -22,8 +22,8 @@ from ..optim.inventory import named_params
 
 # %% ../../nbs/processes/18_shard_weights.ipynb #5d0a7e2c
 class Sums(NamedTuple):
-    "Sums over the processes"
-    weight:float   # the weights of their batches
+    "A process's batch weight, and whether it is the usual one; or the sums of both over the processes"
+    weight:float   # the weight of the targets of the batch
     n_usual:float  # how many processes have the usual weight, and so do not wait for the others
 
 _sums = Struct('2d')
@@ -122,7 +122,7 @@ class ShardWeights(Callback):
         self._assign(factor=weight/mean if mean else 1, usual=mean or None)
 
     def after_backward(self):
-        "Correct the gradients if the batch has the usual weight in some processes, but not in all"
+        "Correct the gradients if some processes, but not all, have a batch of the usual weight"
         if self.receive is None: return
         sums = self.receive()
         self._assign(receive=None)

@@ -68,7 +68,7 @@ def describe_location(
     return _find_line_of_script(frames) if frames else 'in a thread that has ended'
 
 def _place_in_run(frame):
-    "Return the handler or the step of the loop that a frame belongs to, in words; empty for any other frame"
+    "Return the handler or the step of the loop that a frame belongs to, in words, or '' for any other frame"
     dispatches = frame.f_code is Dispatcher.__call__.__code__
     if not dispatches and frame.f_code not in _steps: return ''
     # read `f_locals` of these frames only: a copy of others would keep tensors alive that a forward pass has released
@@ -125,7 +125,7 @@ class Judge:
         if notice.fit!=self.watch.n_fits: return False
         return notice.kind=='verdict' or notice.rank!=self.watch.rank
     def list_failures(self) -> list[Notice]:
-        "Return those of the notices read so far in which other processes report a failure in this fit"
+        "Return the notices read so far in which other processes report that this fit failed"
         return [o for o in self.notices.list_read() if o.kind=='failed' and self._decides(o)]
 
     def _wait_for_verdict(self):
@@ -324,7 +324,7 @@ class Watch(Thread):
         return self.describe_failures() if verdict is None else self._describe_verdict(verdict)
 
     def _read_before(self):
-        "Return why this fit ended, in words, from the notices read before the store ended; empty if none says why"
+        "Return why this fit ended, in words, from the notices read before the store ended, or '' if none says why"
         first = next(filter(self._ends_this, self.notices.list_read()), None)
         if first is None: return ''
         if first.kind=='verdict': return self._describe_verdict(Verdict(*first.text))

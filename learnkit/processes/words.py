@@ -33,7 +33,7 @@ class Report(NamedTuple):
     n_read:int=0            # how many notices it has read
 
 class Notice(NamedTuple):
-    "A message to the other processes: this process has failed or ended, or the verdict on why the fit must end"
+    "A message to the other processes: that this process failed or ended, or the verdict on why the fit must end"
     rank:int     # the rank of the process that sends it
     fit:int|None # the number of the fit; None: all fits
     kind:str     # 'failed', 'ended' or 'verdict'
