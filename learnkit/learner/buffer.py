@@ -98,8 +98,8 @@ class TensorBuffer:
         self.chunks = []                             # results that do not fit into the tensor
         self.block:Any = None                        # the latest chunk, with room for further batches
         self.sizes = None if key is None else []     # number of samples in each batch; None: not needed
-        self.direct_shape:Any = None                 # shape of batches that `append` copies at once;
-        self.places = iter(())                       # views of the tensor or the block to copy them to
+        self.direct_shape:Any = None                 # shape of the batches that `append` copies at once; None: none
+        self.places = iter(())                       # views of the tensor or the block to copy such batches to
         self.pending = []                            # batches to write later
         self.max_pending = 1                         # number of batches to write at once
         self.arriving:tuple[int,Arrival]|None = None # (number of the first sample, samples being copied to the CPU)

@@ -187,7 +187,7 @@ def check_no_loss(
     learn:Any, # the Learner, in a batch
     loss:Any   # the result of the loss function, which is neither a tensor nor a dict
 ) -> None:
-    "Raise TypeError if a loss function returned `loss`, or ValueError without a loss to train on; warn of no targets"
+    "Raise TypeError if the loss function returned `loss`, ValueError without a loss to train on; warn of missing targets"
     if loss is not None or _was_called(learn):
         kind = None if loss is None else type(loss).__name__
         raise TypeError(f'the loss function must return a tensor, but it returned {kind}{learn._position}: '
@@ -321,7 +321,7 @@ def data_hint(
 
 # %% ../../nbs/learner/00c_layers.ipynb #aae2afd3
 def _make_sample_hint(e, frames, where):
-    "Return which sample raised `e`, or which samples the `collate_fn` was called with; '' if that is unknown"
+    "Return which sample raised `e`, or which samples the `collate_fn` was called with, or '' if that is unknown"
     fetch   = frames[0].f_locals
     reading = [frame for frame in frames if frame.f_code.co_name=='__getitem__']
     if reading: return _make_read_hint(e, fetch['self'].dataset, _get_args(reading[0])[-1], where)
@@ -335,7 +335,7 @@ def _make_sample_hint(e, frames, where):
     return f'Raised by the `collate_fn` of the DataLoader, `{name}`, for samples {idxs[0]} to {idxs[-1]}{where}'
 
 def _make_read_hint(e, ds, i, where):
-    "Return which sample raised `e`; for an IndexError also the dataset's length"
+    "Return which sample raised `e` and, if `e` is an IndexError, the length of the dataset"
     while type(ds) is Subset: ds = ds.dataset   # `i` indexes the innermost dataset
     raised_by = _describe_sample(ds, i) + where
     if not isinstance(e, IndexError) or not hasattr(ds, '__len__'): return raised_by

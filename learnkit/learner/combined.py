@@ -251,7 +251,7 @@ def _compute_length(ns, weights, until):
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #c0a1f2e4
 def _as_integers(shares):
-    "Return the shares as integers in the same ratio; None if their sums are inexact, or add up to more than 10,000"
+    "Return the shares as integers in the same ratio, or None if their sums are inexact or above 10,000"
     ratios = [share.as_integer_ratio() for share in shares]
     denominator = lcm(*[d for _,d in ratios])
     if denominator>2**20: return None   # as with .7 or 1/3, whose sums are rounded
@@ -299,7 +299,7 @@ from ..optim.steps import accumulates
 
 # %% ../../nbs/learner/25b_each_loader.ipynb #c89e4bcc
 class SumOfLosses(Metric):
-    "The sum of the mean losses of zipped loaders, which the optimizer minimizes; None until each loader has a loss"
+    "The sum of the mean losses of zipped loaders, which the optimizer minimizes, or None until each loader has a loss"
     def __init__(self,
         losses:list # the `AvgLoss` of each loader, which `EachLoader` updates
     ): self.losses = losses
@@ -372,7 +372,7 @@ class EachLoader(Callback):
 
     @property
     def loss_functions(self) -> dict[str,Any]:
-        "The loss functions by loader name, with the Learner's own under ''; empty if no loader has its own"
+        "The loss functions by loader name, with the Learner's own under '', or {} if no loader has its own"
         if self.learn is None or not self.loss_funcs: return self.loss_funcs
         return {**self.loss_funcs, '':self.learn.current_run.assigned('loss_func')}
 
@@ -426,7 +426,7 @@ class EachLoader(Callback):
         for m in self.columns[name]: m.metric.accumulate(self.learn)
 
     def _run_parts(self, do, parts):
-        "Run each part of a zipped batch without a step, then take one step for all; zero the gradients after an error"
+        "Run each part of a zipped batch without a step, then take one step for all; zero the gradients on an error"
         learn,run,losses = self.learn,self.learn.current_run,[]
         was_in_part = run.in_part   # then the step for the whole batch comes later
         run.in_part = True

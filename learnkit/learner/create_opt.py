@@ -37,7 +37,7 @@ def _note_origin(learn, recipe, given_lr):
 def _get_recipe(learn): return learn.opt_func,learn.splitter,learn.wd_bn_bias,learn.train_bn
 
 def _find_given_lr(learn):
-    "Return the learning rate that the user passed or assigned; None if there is none"
+    "Return the learning rate that the user passed or assigned, or None if there is none"
     origin = learn._opt_origin
     if learn.lr is origin.lr: return origin.given_lr
     return learn.lr   # the user has assigned it since
@@ -52,7 +52,7 @@ def _use_opt(learn, opt, recipe):
     _note_origin(learn, recipe, given_lr)
 
 def _take_lrs(learn, opt):
-    "Set the Learner's learning rate to the optimizer's; a list if its groups differ"
+    "Set the Learner's learning rate to the optimizer's, or to a list of them if the groups' learning rates differ"
     lrs = [h['lr'] for h in opt.hypers if 'lr' in h]
     if not lrs: return
     are_equal = len({*map(float, lrs)})==1

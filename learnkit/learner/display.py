@@ -150,7 +150,7 @@ def find_display_kind() -> str:
     return 'lines'
 
 def _is_screen(out):
-    "Return whether `out` is a terminal; False if its width is 0"
+    "Return whether `out` is a terminal, but False if its width is 0"
     if not getattr(out, 'isatty', bool)(): return False   # `bool()` is False
     try: return os.get_terminal_size(out.fileno()).columns>0
     except (AttributeError,OSError): return True   # an object that is no system file

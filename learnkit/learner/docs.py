@@ -115,7 +115,7 @@ def _wrap(text, first_indent='', indent='    '):
     return textwrap.fill(text, 100, initial_indent=first_indent, subsequent_indent=indent)
 
 def _list_params(signature, meaning_of):
-    "Return the `Param`s of a signature, without `self`; `meaning_of`: their meanings by name"
+    "Return the `Param`s of a signature without `self`, with their meanings from the dict `meaning_of`"
     params = []
     for p in signature.parameters.values():
         if p.name=='self': continue
@@ -130,7 +130,7 @@ def _get_signature(f):
     except (TypeError,ValueError): return inspect.Signature()   # a module, or a function written in C
 
 def _split_sections(f, text):
-    "Return the sections of the docstring of `f` by heading; {} if they are about the constructor of a base class"
+    "Return the sections of the docstring of `f` by heading, or {} if they are about the constructor of a base class"
     sections = {}
     for head,lines in re.findall(section_pattern, text):
         is_args = head.startswith('Args')

@@ -131,7 +131,7 @@ def _parse_amount(much):
     return t
 
 def _as_epochs(t:Time, dl) -> int:
-    "Return the number of epochs in a fit of length `t`; 1 if it is unknown"
+    "Return the number of epochs in a fit of length `t`, or 1 if the number is unknown"
     if t.unit=='ep': return t.value
     if t.unit!='ba': return 1
     n = loader_len(dl)
@@ -197,7 +197,7 @@ class TrainFor(Callback):
         if pct>=1 and not self._ends_here(): learn.stop(f'{learn.current_run.duration} of training are done')
 
     def _ends_here(self):
-        "Return whether the epoch ends with this batch anyway; False if a callback has assigned a longer loader"
+        "Return whether the epoch ends with this batch anyway, so not if a callback has assigned a longer loader"
         return self.unit=='ba' and self.learn.iter+1==self.learn.n_iter
 
     @property
@@ -286,7 +286,7 @@ def fit(self:Learner,
     cbs:Any=None,                  # callbacks for this fit only
     reset_opt:bool=False,          # create a new optimizer first?
     start_epoch:int=0,             # first epoch to train (0-based); earlier ones count as done
-    resume:str|Path|None=None      # a checkpoint to resume from; 'auto': the newest one, if there is any; None: none
+    resume:str|Path|None=None      # a checkpoint to resume from; 'auto': the newest one, if any; None: a new run
 ) -> None:
     "Train for `n_epoch` epochs, or for an amount such as '2000ba' (batches) or '30m' (minutes)"
     rehearsal = limit_from_env()
@@ -306,7 +306,7 @@ companions = Word('companions', (), 'Which further callbacks does it need in eac
 
 @patch
 def _train(self:Learner, mode, n_epoch, lr=None, wd=None, cbs=None, reset_opt=False, start_epoch=0, resume=None):
-    "Run a `fit`; in mode 'lr_find', run one without validation"
+    "Run a fit in the mode 'fit', or a fit without validation in the mode 'lr_find'"
     check_dls(self.dls)   # checked again, as the user may have replaced them
     check_types(self.dls, self.model, self.loss_func)
     duration = as_duration(n_epoch)

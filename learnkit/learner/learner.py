@@ -26,7 +26,7 @@ _declared = [name for name in {**Stateful.__annotations__, **Callback.__annotati
 _methods  = [name for name,f in {**vars(Stateful), **vars(Callback)}.items() if isfunction(f) and name[:1]!='_']
 
 def _find_modes(cls):
-    "Return the modes in which fastai calls callbacks of class `cls`; None if it calls them in all"
+    "Return the modes in which fastai calls callbacks of class `cls`, or None if fastai calls them in all modes"
     if getattr(cls, '_only_train_loop', False): return 'fit','lr_find'
     if getattr(cls, 'remove_on_fetch', False): return 'fit','validate','lr_find','sanity'
     return None
@@ -132,7 +132,7 @@ def _find_losses_to_move(learn):
     return movable
 
 def _choose_device_of_run(learn):
-    "Return the device to move the model to; None if it should stay where it is"
+    "Return the device to move the model to, or None if the model should stay where it is"
     device = getattr(learn.dls, 'device', None)
     if device is not None: return device
     if learn.opt is not None: return None   # a fit has made the optimizer, and moved the model
@@ -203,7 +203,7 @@ class TrainEvalCallback(Callback):
         learn.training = False
 
     def _set_losses_to_eval(self):
-        "Set the loss functions' modules to evaluation mode; the modes that the user set return with the next training"
+        "Set the loss functions' modules to evaluation mode; the next training phase restores the modes of the user"
         losses = [*modules_beside(self.learn).values()]
         if not losses: return
         is_first = not self.loss_modes   # else the modes were stored by an outer validation
@@ -593,7 +593,7 @@ class Learner(Loop):
 
     @property
     def _team(self) -> Team:
-        "The `Team` of processes that train together; a team of this process alone if not `distributed`"
+        "The `Team` of processes that train together, or a team of this process alone if `distributed` is False"
         return team() if self.distributed else Team()
 
 # %% ../../nbs/learner/35c_learner.ipynb #f1a3f7bd
@@ -609,7 +609,7 @@ def _as_dls(dls):
 
 # %% ../../nbs/learner/35c_learner.ipynb #2f17eaaa
 def _is_available(device):
-    "Return whether this machine has a device of this type; True if PyTorch cannot say"
+    "Return whether this machine has a device of this type, or True if PyTorch cannot say"
     module = getattr(torch, device.type, None)   # a module such as `torch.cuda`
     is_available = getattr(module, 'is_available', None)
     return is_available is None or is_available()

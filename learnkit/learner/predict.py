@@ -219,7 +219,7 @@ class GatherPredsCallback(Callback):
         self._create_buffers(sum(sizes), of_each[shard_rank()], f'learnkit/{key}', folder)
 
     def _find_order(self):
-        "Return the position of each sample in dataset order, from process 0's indices; None if they are in order"
+        "Return the position of each sample in dataset order, from process 0's indices, or None if all are in order"
         idxs = from_first(self.idxs)
         if idxs is None: return None
         return find_positions(idxs)
@@ -442,7 +442,7 @@ from .results import only_item
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289ce
 def _make_activation(loss_func):
-    "Return the loss function's `activation`, applied to tensors only; None if it has none"
+    "Return the loss function's `activation`, applied to tensors only, or None if it has none"
     act = loss_activation(loss_func)
     if act is noop: return None
     def of_tensor(pred): return act(pred) if isinstance(pred, torch.Tensor) else pred
@@ -465,10 +465,10 @@ def get_preds(self:Learner,
     inner:bool=False,        # accepted because fastai's callbacks pass it; a call inside a run is detected
     reorder:bool=True,       # return the results in the order of the dataset? False: of the loader
     cbs:Any=None,            # callbacks for this run only
-    mmap:str|Path|None=None, # folder for memory-mapped results, with `act` called batch by batch; None: in memory
+    mmap:str|Path|None=None, # folder for memory-mapped results (not of shards), `act` called by batch; None: in memory
     **kwargs                 # for `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `ignore_keys`, …
 ) -> tuple:
-    "Return `([inputs], preds, targs, [decoded], [losses])`, those in [] if requested; ValueError for sharded `mmap`"
+    "Return `([inputs], preds, targs, [decoded], [losses])`, with those in brackets only if they were requested"
     _check_arguments(act, mmap)
     agreement_cbs = self._team.begin_run(self, f'`learn.get_preds({_format_data_argument(ds_idx, dl)})`')
     dl = self._find_loader(ds_idx, dl)
@@ -504,7 +504,7 @@ def _check_arguments(act, mmap):
     if mmap is not None: check_path('mmap', mmap)
 
 def _gather(learn, gather, dl, cbs, undivided) -> Results:
-    "Predict `dl`; return the results of the callback `gather`; `undivided`: do not shard `dl` among processes"
+    "Predict `dl` and return the results of the callback `gather`; if `undivided`, do not shard `dl` among processes"
     nested = learn.mode is not None
     without_sharing = learn.removed_cbs(learn._team.default_cbs()) if undivided else nullcontext()
     with closing(gather):
@@ -520,7 +520,7 @@ def _select_results(results, with_input, with_decoded, with_loss):
     return tuple(getattr(results, name) for name,is_requested in requested.items() if is_requested)
 
 def _activate(results, act, decodes) -> Results:
-    "Return `results` with `act` applied to all predictions at once, and these decoded; unchanged without predictions"
+    "Return `results` with predictions by `act`, called once for all, and their decoded form; unchanged without any"
     if results.preds is None: return results
     preds,decoded = act(results.preds),None
     if decodes is not None: decoded = decodes(preds)
@@ -543,7 +543,7 @@ def _find_label(decoded, vocab):
     return [_find_label(o, vocab) for o in decoded]
 
 def _find_collate_fn(dls):
-    "Return the `collate_fn` of the loaders in `dls`; None if it is PyTorch's default, or none is a batching DataLoader"
+    "Return the `collate_fn` of the loaders in `dls`, or None if it is PyTorch's default or no loader collates batches"
     batching = [dl for dl in (dls.valid, dls.train) if getattr(dl, 'batch_sampler', None) is not None]
     if not batching: return None
     f = getattr(batching[0], 'collate_fn', default_collate)
@@ -581,14 +581,14 @@ def test_dl(self:Learner,
 # %% ../../nbs/learner/40c_predict.ipynb #00933876
 @patch
 def _find_class_names(self:Learner) -> Any:
-    "Return the class names: those of the data, else those of a model with its own loss; None if there are none"
+    "Return the class names of the data, else of a model with its own loss, or None if there are none"
     vocab = getattr(self.dls, 'vocab', None)
     if vocab is None and self.loss_func is None: return output_vocab(self.model)
     return vocab
 
 @patch
 def _make_item_loader(self:Learner, item):
-    "Return a loader of one batch with one sample, and the `decode_batch` of the data; None if it has none"
+    "Return a loader of one batch with one sample, and the data's `decode_batch` or None"
     if hasattr(self.dls, 'test_dl'): dl = self.dls.test_dl([item])
     else: dl = [_collate_samples(self, [item])]
     return dl,getattr(self.dls, 'decode_batch', getattr(self.dls.train, 'decode_batch', None))   # both are fastai's

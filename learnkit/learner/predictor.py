@@ -134,7 +134,7 @@ class Predictor:
             if grad is not None: torch.set_grad_enabled(grad)   # a setting of this thread
 
     def _predict(self, b):
-        "Return `(prediction, decoded)` for the batch `b`, on the CPU; `(None, None)` if the batch was cancelled"
+        "Return `(prediction, decoded)` for the batch `b`, on the CPU, or `(None, None)` if the batch was cancelled"
         learn = self.learn
         begun[get_ident()] += 1   # counts as a run for `runs_elsewhere`, as the model may draw random numbers
         with torch.no_grad():

@@ -53,7 +53,7 @@ def gather_items(
     return results
 
 def _describe_kind(x):
-    "Return (shape, dtype) of a sample, which must be equal in all processes; 'list' for a list, None for None"
+    "Return (shape, dtype) of a sample, which must be equal in all processes, or 'list' for a list, or None for None"
     if x is None: return None
     if isinstance(x, Tensor): return tuple(x.shape[1:]),x.dtype
     return 'list'
@@ -267,7 +267,7 @@ class _ProcessResults(NamedTuple):
     template:Any # empty tensors, in the structure of a batch
 
 def _find_common_spec(parts):
-    "Return the structure shared by all `parts`; raise ValueError if they differ"
+    "Return the structure that all `parts` have; raise ValueError if their structures differ"
     spec,*others = map(_get_spec, parts)
     for other in others:
         if other!=spec: raise ValueError(
@@ -294,7 +294,7 @@ def drop_keys(
 def count_items(
     dl:Any # a loader
 ) -> int|None:
-    "Return the number of samples in a loader; None if it is unknown"
+    "Return the number of samples in a loader, or None if it is unknown"
     if isinstance(dl, (list,tuple)) and dl: return _count_in_batches(dl)
     sampler,bs = getattr(dl, 'sampler', None),getattr(dl, 'batch_size', 1)
     if bs is None or not hasattr(type(sampler), '__len__'): return None
@@ -302,14 +302,14 @@ def count_items(
     return len(sampler)
 
 def _count_in_batches(batches):
-    "Return the number of samples in a list of batches, all but the last as large as the first; None without tensors"
+    "Return the number of samples in a list of batches, the last possibly of another size, or None without tensors"
     try: return find_bs(batches[0])*(len(batches)-1) + find_bs(batches[-1])
     except ValueError: return None
 
 def find_positions(
     idxs:Any # the dataset indices of the samples, in the order in which they arrive
 ) -> Tensor|None:
-    "Return the position of each sample in the order of the dataset; None if the samples arrive in that order"
+    "Return the position of each sample in the order of the dataset, or None if the samples arrive in that order"
     order = torch.as_tensor(idxs).argsort(stable=True)
     in_sequence = torch.arange(len(idxs))
     positions = torch.empty_like(order)

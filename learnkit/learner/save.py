@@ -339,7 +339,7 @@ def write_state(
 
 # %% ../../nbs/learner/55b_save.ipynb #71323e42
 def _keep_own(weights, model, patterns):
-    "Return `weights`, with the model's values for names that match `patterns`; ValueError if a pattern has no match"
+    "Return `weights` with the model's values for names like `patterns`; raise ValueError if a pattern has no match"
     own,ignored = model.state_dict(),set()
     if isinstance(patterns, str): patterns = [patterns]
     for pattern in patterns:

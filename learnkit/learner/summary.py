@@ -116,7 +116,7 @@ from ..loop.current_run import replacing
 
 # %% ../../nbs/learner/60c_summary.ipynb #5ddd22bf
 def _copy_if_lazy(model):
-    "Return the model; a copy if it has lazy layers, as a call would set their shapes"
+    "Return the model, or a copy if it has lazy layers, whose shapes a call would set"
     if not any(map(is_lazy, (*model.parameters(), *model.buffers()))): return model
     lazy_buffers = [b for b in model.buffers() if is_lazy(b)]   # `deepcopy` fails for lazy buffers
     return deepcopy(model, {id(b):type(b)(device=b.device, dtype=b.dtype) for b in lazy_buffers})
