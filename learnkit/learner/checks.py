@@ -187,7 +187,7 @@ def check_no_loss(
     learn:Any, # the Learner, in a batch
     loss:Any   # the result of the loss function, which is neither a tensor nor a dict
 ) -> None:
-    "Raise TypeError if the loss function returned `loss`, ValueError without a loss to train on; warn of missing targets"
+    "Raise TypeError if the loss function returned `loss`, ValueError without a loss to train on; warn without targets"
     if loss is not None or _was_called(learn):
         kind = None if loss is None else type(loss).__name__
         raise TypeError(f'the loss function must return a tensor, but it returned {kind}{learn._position}: '
@@ -340,7 +340,7 @@ def _make_read_hint(e, ds, i, where):
     raised_by = _describe_sample(ds, i) + where
     if not isinstance(e, IndexError) or not hasattr(ds, '__len__'): return raised_by
     if not len(ds): return raised_by
-    return f'{raised_by}. Its `__len__` returns {len(ds)}: is that right?'
+    return f'{raised_by}. Its `__len__` returns {len(ds)}: check that number'
 
 def _describe_sample(ds, i): return f'Raised by sample {i!r:.60} of the dataset {type(ds).__name__}'
 

@@ -141,7 +141,8 @@ class CombinedLoader:
         ns:Any = {k:loader_len(dl) for k,dl in self.loaders.items()}
         depends_on_batches = self.size is not None or callable(self.weights)
         if depends_on_batches or None in ns.values(): raise TypeError(
-            'this CombinedLoader has no len(): a loader has none, or `size` or a function as `weights` is given')
+            'this CombinedLoader has no len(), because one of its loaders has none, or because `size` or a function as '
+            '`weights` was passed')
         counts = tuple(ns.values())
         if self.order=='sequential': return sum(counts)
         if self.order=='zip':

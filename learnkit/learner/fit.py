@@ -101,7 +101,7 @@ def limit_from_env() -> list:
     try: amount = float(text) if '.' in text else int(text)
     except ValueError: amount = text
     amount = check_amount(limit_switch, amount)
-    if rank_distrib()==0: print(f'{limit_switch}={text}: this is a rehearsal, its results mean nothing')
+    if rank_distrib()==0: print(f'{limit_switch}={text}: this is a rehearsal, so its results mean nothing')
     return [LimitBatches(amount, amount)]
 
 # %% ../../nbs/learner/45b_train_for.ipynb #fc0cd118
@@ -155,7 +155,8 @@ class TrainFor(Callback):
         much:str|Time # the amount of training, such as '2000ba', '500st', '1e6sp', '3e8tok' or '30m'
     ):
         self.much = amount = as_duration(much)   # `settings` looks for an attribute with the argument's name
-        if amount.unit=='ep': raise ValueError(f"for {amount.value} epochs write `learn.fit({amount.value})`")
+        if amount.unit=='ep': raise ValueError(
+            f"TrainFor is not for epochs: write `learn.fit({amount.value})`, or another amount, as in `fit('2000ba')`")
         self.total,self.unit = amount.value,amount.unit
 
     @property

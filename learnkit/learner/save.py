@@ -72,7 +72,7 @@ def check_state(
 def _make_load_hint(mismatches, nothing_fits):
     if mismatches: return '. Create the model that was saved, or skip weights: `learn.load(…, ignore_keys=…)`.'
     if nothing_fits: return ''
-    return '. `strict=False` loads what fits.'
+    return '. To load the weights that fit, write `strict=False`.'
 
 def _find_mismatches(state, own):
     "Return a list of texts: which tensors in `own` cannot be replaced by those of the same name in `state`, and why"

@@ -41,7 +41,7 @@ def test_the_sample_is_named_where_checkpoints_record_the_position_of_workers(tm
 def test_the_length_is_given_for_an_index_only():
     class Short(Fails): kind = IndexError
     notes,_ = notes_of_fit(Short())
-    assert notes==['Raised by sample 37 of the dataset Short, epoch 0, batch 2. Its `__len__` returns 64: is that right?']
+    assert notes==['Raised by sample 37 of the dataset Short, epoch 0, batch 2. Its `__len__` returns 64: check that number']
 
 def test_a_dataset_that_reads_a_batch_at_once_is_read_as_it_is():
     notes,_ = notes_of_fit(ReadsAtOnce(), num_workers=1)

@@ -81,7 +81,7 @@ def test_load_what_fits(tmp_path):
     a,b = learner(tmp_path),learner(tmp_path)
     a.fit(2)
     torch.save({k:v for k,v in a.model.state_dict().items() if k!='2.bias'}, tmp_path/'part.pth')
-    with pytest.raises(ValueError, match='they lack 2.bias. `strict=False` loads what fits'): b.load(tmp_path/'part.pth')
+    with pytest.raises(ValueError, match='they lack 2.bias. To load the weights that fit, write `strict=False`'): b.load(tmp_path/'part.pth')
     b.load(tmp_path/'part.pth', strict=False)
     assert torch.equal(b.model[0].weight, a.model[0].weight) and not torch.equal(b.model[2].bias, a.model[2].bias)
 
