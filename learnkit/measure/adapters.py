@@ -134,7 +134,8 @@ def mk_metric(
     if isinstance(m, type):
         try: inspect.signature(m).bind()
         except TypeError as e: raise TypeError(
-            f'the metric is the class {m.__name__}, without {e}: pass an instance of it, `{m.__name__}(...)`') from None
+            f'the metric is the class {m.__name__}, which cannot be called without arguments ({e}): '
+            f'pass an instance of it, `{m.__name__}(...)`') from None
         return mk_metric(m())
     if hasattr(m, 'as_metric'): return m.as_metric()
     is_metric = hasattr(m, 'accumulate') and inspect.getattr_static(m, 'value', None) is not None

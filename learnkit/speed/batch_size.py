@@ -98,7 +98,9 @@ def find_batch_size(self:Learner,
     "Return the largest batch size that fits, and restore the Learner; raise OutOfMemoryError if none does"
     start = check_whole('start', start, what='a number of samples')
     limit = _find_largest_size(self, most)
-    if start>limit: raise ValueError(f'start={start} is above most={limit}: there is no size to try')
+    if start>limit: raise ValueError(
+        f'there is no size to try: `start` is {start}, but the largest size is {limit}. Pass a smaller `start` or a '
+        'larger `most`.')
     if num_distrib()>1: raise RuntimeError(
         'find_batch_size works in one process only, because the others would wait for one that runs out of memory: '
         'call `learn.find_batch_size()` in a script without a launcher')

@@ -470,7 +470,8 @@ def test_mk_metric(m, kind, name):
     assert type(met)==kind and met.name==name
     if isinstance(m, Metric): assert (met is m) is not hasattr(m, 'as_metric')
 
-@pytest.mark.parametrize('make', [Precision, Recall, F1Score, F1ScoreMulti, RocAuc, RocAucBinary, Jaccard, partial(FBeta, 2.), partial(FBetaMulti, 2.),
+@pytest.mark.parametrize('make', [
+    Precision, Recall, F1Score, F1ScoreMulti, RocAuc, RocAucBinary, Jaccard, partial(FBeta, 2.), partial(FBetaMulti, 2.),
     RocAucMulti, R2Score, PearsonCorrCoef, partial(skm_to_learnkit, skm.f1_score)])
 def test_metrics_of_scikit_learn_and_scipy_take_a_name(make):
     assert make(name='mine').name=='mine'!=make().name
@@ -478,6 +479,10 @@ def test_metrics_of_scikit_learn_and_scipy_take_a_name(make):
 @pytest.mark.parametrize('m', ['accuracy', 3, None, {}, torch.tensor(1.)])
 def test_not_a_metric(m):
     with pytest.raises(TypeError, match='function of predictions and targets'): mk_metric(m)
+
+def test_a_metric_class_that_needs_arguments():
+    with pytest.raises(TypeError, match=r"class Accuracy, which cannot be called without arguments .*'task'.* pass an instance"):
+        mk_metric(tm.Accuracy)
 
 def test_collections_raise():
     with pytest.raises(TypeError, match='pass the collection as'): mk_metric(tm.MetricCollection([tm.MeanAbsoluteError()]))
