@@ -269,7 +269,7 @@ def _takes_one_argument(f):
 _deferred = CO_GENERATOR|CO_COROUTINE|CO_ASYNC_GENERATOR   # flags of functions whose call does not run their code yet
 
 def _check_handler(f, name, subject):
-    if isfunction(f) and not f.__code__.co_flags & _deferred and _takes_one_argument(f): return   # nearly all
+    if isfunction(f) and not f.__code__.co_flags & _deferred and _takes_one_argument(f): return   # nearly all handlers
     keyword = 'await'
     if isgeneratorfunction(f): keyword = 'yield'
     runs_later = isgeneratorfunction(f) or iscoroutinefunction(f) or isasyncgenfunction(f)

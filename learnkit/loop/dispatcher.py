@@ -46,7 +46,7 @@ class Namesakes:
         self.by_key:dict[str,Any] = {}
         self.n_tried = 0   # number of first keys known to be in use; the next search begins after them
 
-    def first_free(self,
+    def find_free_key(self,
         name:str # the name that they share
     ) -> str:
         "Return the first key that is not in use: `name`, `name_2`, `name_3`, …"
@@ -236,7 +236,7 @@ class Dispatcher(HasRun):
         name = cb.name
         namesakes = self._namesakes(name)
         if namesakes.by_key: _warn_redefined(namesakes.last, cb)
-        if key is None or key in namesakes.by_key: key = namesakes.first_free(name)
+        if key is None or key in namesakes.by_key: key = namesakes.find_free_key(name)
         namesakes.by_key[key],cb.key = cb,key
         cb.learn = self
         self.cbs.append(cb)

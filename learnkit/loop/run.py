@@ -107,7 +107,7 @@ def _raise_nested_fit(learn):
 # %% ../../nbs/loop/35a_run.ipynb #fb40aab0
 @contextmanager
 def _push_run(learn, mode):
-    "Give the Learner the state of a new run in this block, then the outer one again"
+    "Give the Learner the state of a new run in a `with` block, and afterwards that of the outer run again"
     outer = learn.current_run
     run   = outer.begin(mode)
     if run.trains and outer.mode is not None: _raise_nested_fit(learn)

@@ -119,7 +119,8 @@ class _Block:
         try: return self.stack.__exit__(*exc)
         finally: handle_pending()
 
-for f in (_ReceiveSignals.__enter__, _ReceiveSignals.__exit__, _restore_handlers, _deliver, handle_or_wait, _receive): critical(f)
+for f in (_ReceiveSignals.__enter__, _ReceiveSignals.__exit__): critical(f)
+for f in (_restore_handlers, _deliver, handle_or_wait, _receive): critical(f)
 
 # Python calls these when an object has died, and ignores what they raise: a Ctrl-C there would be lost
 _weak:tuple[Any,...] = WeakKeyDictionary(),WeakValueDictionary(),WeakSet()

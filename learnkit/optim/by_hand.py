@@ -25,7 +25,7 @@ from learnkit.optim.groups import is_number
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a10008
 _library_names = 'add_param_group','param_groups','set_hyper','get_last_lr'   # of optimizers and schedulers
 
-def is_by_hand(
+def is_hand_written(
     opt:Any # a class, a `partial` of one, or an optimizer
 ) -> bool:
     "Return whether `opt` is an optimizer without parameter groups, or a class of such optimizers"
@@ -175,7 +175,7 @@ def by_hand(
     opt:Any # the user's optimizer, or a class or function that creates one
 ) -> Any:
     "Return `opt`, wrapped if it is hand-written; raise TypeError if it is an optimizer without a list of parameters"
-    if not is_by_hand(opt): return opt
+    if not is_hand_written(opt): return opt
     if isinstance(unwrap_partial(opt), type): return Maker(opt)
     lists = [v for v in vars(opt).values() if _are_params(v)]
     if not lists: raise TypeError(

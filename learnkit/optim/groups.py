@@ -360,7 +360,7 @@ _untraced = [f.__wrapped__ for f in _methods if hasattr(f, '__wrapped__')]   # t
 
 @contextmanager
 def _mark_as_disabled()->Iterator[None]:
-    "Mark optimizers' methods as disabled for the compiler in a `with` block; PyTorch would load the compiler for that"
+    "Mark optimizers' methods as disabled for the compiler in a `with` block, without loading it as PyTorch would"
     for f in _untraced: f.__dynamo_disable = f
     try: yield
     finally:

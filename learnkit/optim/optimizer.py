@@ -168,7 +168,7 @@ class OptimWrapper:
         "Whether each parameter group is frozen, as a list of bools"
         return [i<self.frozen_idx for i in range(len(self.hypers))]
 
-    # Not for private names: GradScaler would take this for a fused optimizer, and write where the step does not look
+    # Skips private names: GradScaler would take the wrapper for a fused optimizer, and set attributes the step ignores
     def __getattr__(self, k):
         if k=='opt' or k.startswith('_'): raise AttributeError(k)
         return getattr(self.opt, k)
@@ -283,7 +283,7 @@ class OptimWrapper:
         if len(groups)!=n: raise ValueError(
             f'{len(groups)} lists of parameters for {n} parameter groups: pass one list for each group')
         if not can_take_params(self, self): raise TypeError(
-            f'{type(self.opt).__name__} has its own list of parameters: create a new optimizer for others')
+            f'{type(self.opt).__name__} keeps its own list of parameters: create a new optimizer for other ones')
         if was_split: self.merge_no_decay()
         for pg,new in zip(self.opt.param_groups, groups):
             pg.pop('param_names', None)

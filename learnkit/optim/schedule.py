@@ -309,7 +309,7 @@ def wsd(
     decay = check_fraction('decay', decay, what='the length of the decay')
     def then(w):
         if w+decay>1: raise ValueError(
-            f'A warm-up of {w:g} and a decay of {decay:g} are longer than the run: make one of them shorter.')
+            f'A warm-up of {w:g} and a decay of {decay:g} are together longer than the run: make one of them shorter.')
         share = min(1., decay/(1-w))   # the decay's share of the part after the warm-up
         return combine_scheds([1-share, share], [SchedNo(lr, lr), shape(lr, lr_min)])
     return {'lr':Warmup(warm, lr, then)}

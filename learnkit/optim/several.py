@@ -116,7 +116,8 @@ class SeveralOptimizers(Optimizer):
         names = dict.fromkeys(pg.get('optimizer') for pg in sd['param_groups'])
         own = self.named_optimizers
         if [*names]!=[*own]: raise ValueError(
-            f'the saved state belongs to the optimizers {", ".join(map(str, names))}, but these are {", ".join(own)}')
+            f'the saved state belongs to the optimizers {", ".join(map(str, names))}, but these are {", ".join(own)}. '
+            'Create the Learner with the same `opt_func`')
 
     def check_state(self,
         sd:dict # a result of `state_dict`

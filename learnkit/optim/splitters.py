@@ -203,7 +203,7 @@ def by_names(
             group.append(p)
         for pattern,group in zip(patterns, groups):
             if not group: raise ValueError(
-                f'no trained parameter is matched only by {pattern!r}: {nearest(pattern, named)}')
+                f'no trained parameter matches {pattern!r} and no earlier pattern: {nearest(pattern, named)}')
         if others: groups.append(others)
         return groups
     return split
