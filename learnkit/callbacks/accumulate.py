@@ -279,7 +279,7 @@ class MicroBatch(Callback):
         self._assign(whole_batch=(learn.xb,learn.yb), weight=self.weigh(learn), was_in_part=was_in_part,
                      preds=[], losses=[], has_fired_joint_loss=False)
         learn.current_run.in_part = was_in_part or True
-        try: self._run_each(do)
+        try: self._run_each_micro_batch(do)
         except BaseException:
             self._discard()
             raise
@@ -297,7 +297,7 @@ class MicroBatch(Callback):
         takes_step = not (was_in_part or learn.current_run.is_cancelled)
         if takes_step: learn._do_step()
 
-    def _run_each(self, do):
+    def _run_each_micro_batch(self, do):
         learn,bs = self.learn,n_items(self.learn)
         size = self.size or ceil(bs/self.n)
         parts = self.split(self.whole_batch, size) if self.split else split_items(self.whole_batch, size, bs)

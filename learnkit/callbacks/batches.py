@@ -53,9 +53,9 @@ class IndexedIterator:
         except StopIteration:
             self._clear_queue()
             raise
-        finally: self.indices = self._next_indices()
+        finally: self.indices = self._pop_indices()
 
-    def _next_indices(self):
+    def _pop_indices(self):
         "Remove the indices of the next batch from the queue and return them; None if there are none"
         if not isinstance(self.queue, deque): return next(self.queue, None)
         return self.queue.popleft() if self.queue else None
@@ -357,10 +357,10 @@ class PrefetchIterator:
     def __next__(self) -> Any:
         b = self.pending.popleft().result() if self.pending else self.fetch()
         if b is exhausted: raise StopIteration
-        if self.n: self._fill()
+        if self.n: self._fill_pending()
         return b
 
-    def _fill(self):
+    def _fill_pending(self):
         if self.pool is None: self.pool = ThreadPoolExecutor(1, 'prefetch')
         while len(self.pending)<self.n: self.pending.append(self.pool.submit(self.fetch))
 

@@ -136,19 +136,19 @@ class Cycles(Callback):
         self.learn.cycle = 0
 
     def before_epoch(self):
-        if not self.every.in_batches: self._begin()
-    def after_fetch(self): self._begin()
+        if not self.every.in_batches: self._begin_cycle()
+    def after_fetch(self): self._begin_cycle()
 
-    def after_batch(self): self._end(self.every(self.learn))
-    def after_epoch(self): self._end(self.every(self.learn, epoch=True))
+    def after_batch(self): self._end_cycle(self.every(self.learn))
+    def after_epoch(self): self._end_cycle(self.every(self.learn, epoch=True))
 
-    def _begin(self):
+    def _begin_cycle(self):
         if self.inside: return
         self.inside = True
         self.learn.cycle = self.n
         self.learn('before_cycle')
 
-    def _end(self, is_complete):
+    def _end_cycle(self, is_complete):
         if not is_complete: return
         self.inside = False
         self.learn.cycle = self.n
@@ -164,7 +164,7 @@ class Cycles(Callback):
         if self.learn is not None: self.learn.cycle = self.n
 
 # %% ../../nbs/callbacks/50c_batch_events.ipynb #9d705c83
-event.register('before_train_batch', 'an attempt at a training batch; `attempt` counts from 0',
+event.register('before_train_batch', 'an attempt at a training batch begins; `attempt` counts from 0',
                depth=3, after='before_batch', by='BatchEvents')
 event.register('after_train_batch', 'the gradients are final: the optimizer steps next',
                depth=4, after='before_step', by='BatchEvents')
@@ -174,9 +174,9 @@ event.register('before_replay', 'the batch did not fit into memory and is run as
 class BatchEvents(Callback):
     "Fires `before_train_batch` before each attempt at a batch, and `after_train_batch` before the optimizer steps"
     order,run_valid,attempt = 98,False,0
-    def before_batch(self): self._begin(0)
-    def before_replay(self): self._begin(self.attempt+1)
-    def _begin(self, attempt):
+    def before_batch(self): self._begin_attempt(0)
+    def before_replay(self): self._begin_attempt(self.attempt+1)
+    def _begin_attempt(self, attempt):
         self.attempt = attempt
         self.learn('before_train_batch', attempt=attempt)
     def before_step(self): self.learn('after_train_batch')

@@ -260,11 +260,11 @@ class CutMix(MixHandler):
         box_mask = (y1<=row) & (row<y2) & (x1<=col) & (col<x2)
         def paste(t): return torch.where(box_mask, t[partners], t)
         learn.current_run.xb = apply(paste, learn.xb)
-        if self._are_pixels((H, W)): return self._paste(box_mask, partners)
+        if self._has_pixel_targets((H, W)): return self._paste(box_mask, partners)
         self.lam = 1 - (x2-x1)*(y2-y1)/float(W*H)
         self.mix_y(partners)
 
-    def _are_pixels(self, size):
+    def _has_pixel_targets(self, size):
         "Return whether targets are per pixel; raise ValueError if only some are, or for another image size"
         targets = [t for t in leaves(self.learn.yb) if isinstance(t, torch.Tensor)]
         sizes = [*map(_get_image_size, targets)]

@@ -112,7 +112,7 @@ class Monitor(Stateful):
     lower  = None     # is a lower value better?
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
+        comp:str|Callable|None=None,            # 'min', 'max' or e.g. `np.less`; None: by the metric or its name
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': relative to the best
         nan:str='worse'                         # how to treat NaN: 'worse' (than any), 'skip' or 'raise' (an error)
     ):
@@ -273,7 +273,7 @@ class TrackerCallback(Callback):
     moment = ''           # when the last value was measured: '3': after epoch 3; '0:5': after 5 batches of epoch 0
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
+        comp:str|Callable|None=None,            # 'min', 'max' or e.g. `np.less`; None: by the metric or its name
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': relative to the best
         reset_on_fit:bool=True,                 # reset the best value when a fit begins
         nan:str='worse'                         # how to treat NaN: 'worse' (than any), 'skip' or 'raise' (an error)

@@ -60,7 +60,7 @@ class Float8Layers:
     def __init__(self,
         model:nn.Module,      # the model with the layers
         device:torch.device,  # the device of the model
-        config:Any=None,      # torchao's `Float8LinearConfig`; None: see `make_float8_config`
+        config:Any=None,      # torchao's `Float8LinearConfig`; None: from `make_float8_config`
         module_filter_fn:Callable[[nn.Module,str],bool]|None=None # f(layer, name) -> use fp8? None: wherever possible
     ):
         with optional_import("MixedPrecision('fp8')", 'torchao', 'float8'):
@@ -106,7 +106,7 @@ class MixedPrecision(Callback):
     acts = 'alike'   # if gradients are infinite, then in all processes
     def __init__(self,
         amp_mode:str|AMPMode='fp16', # 'fp16', 'bf16', or 'fp8': bf16, with products of linear layers in fp8
-        **kwargs # of `torch.amp.GradScaler` (fp16), e.g. `init_scale`; of torchao (fp8): `config`, `module_filter_fn`
+        **kwargs # for fp16 those of `torch.amp.GradScaler`, e.g. `init_scale`; for fp8 `config` and `module_filter_fn`
     ):
         if amp_mode not in list(AMPMode): raise ValueError(
             f"amp_mode must be 'fp16', 'bf16' or 'fp8', not {amp_mode!r}")

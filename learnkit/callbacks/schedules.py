@@ -396,7 +396,7 @@ class TorchScheduler(Scheduler):
         sets_momentum = getattr(self.sched, 'cycle_momentum', False)
         self.names = ('lr','mom') if sets_momentum else ('lr',)
         if self.interval=='epoch': _check_length(self.sched, self.learn.n_epoch, batches_per_epoch(self.learn))
-        self.hook = opt.register_step_post_hook(self._optimizer_stepped)
+        self.hook = opt.register_step_post_hook(self._record_optimizer_step)
         self.has_stepped = False
         super().before_fit()
         if self.sched is self.make: self.restore_args = self.initial = None   # the user's scheduler: keep its values
@@ -409,7 +409,7 @@ class TorchScheduler(Scheduler):
         self.is_behind = False
         if isinstance(self.sched, LRScheduler): self._write_lrs()
 
-    def _optimizer_stepped(self, *args): self._assign(has_stepped=True)
+    def _record_optimizer_step(self, *args): self._assign(has_stepped=True)
 
     def before_train(self):
         if self.is_behind: self._catch_up()

@@ -27,7 +27,7 @@ class EarlyStoppingCallback(TrackerCallback):
     why   = None   # the reason to stop, once `at_least` is reached; None: no reason
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
+        comp:str|Callable|None=None,            # 'min', 'max' or e.g. `np.less`; None: by the metric or its name
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': relative to the best
         patience:int|None=1,                    # stop after this many values without improvement; None: ignore patience
         reset_on_fit:bool=True,                 # reset the best value when a fit begins
@@ -111,7 +111,7 @@ class ThresholdStopper(EarlyStoppingCallback):
     def __init__(self,
         threshold:float,                        # stop when the value is at most (comp='min') or at least ('max') this
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
+        comp:str|Callable|None=None,            # 'min', 'max' or e.g. `np.less`; None: by the metric or its name
         every:Any='1ep'                         # how often, as for `Every`; within epochs `monitor` must be a function
     ):
         if isnan(threshold): raise ValueError('threshold must be a number, not nan')
@@ -151,14 +151,14 @@ class TerminateOnNaNCallback(Callback):
     def after_batch(self):
         learn = self.learn
         self.flag = nan_flag(self.flag, learn.loss)
-        if not self._must_wait(learn.loss): self._check()
-        elif learn.training and self.every(learn): self._check()
+        if not self._must_wait(learn.loss): self._end_if_nonfinite()
+        elif learn.training and self.every(learn): self._end_if_nonfinite()
 
-    def after_train(self): self._check()
+    def after_train(self): self._end_if_nonfinite()
     after_validate = after_train
 
     def _must_wait(self, loss): return loss.device.type!='cpu'   # reading a loss waits for its device
-    def _check(self):
+    def _end_if_nonfinite(self):
         "End the fit with `CancelFit` if a loss so far was not finite"
         learn,flag = self.learn,self.flag
         if flag is None or flag.isfinite().all(): return
@@ -208,7 +208,7 @@ class SaveModelCallback(TrackerCallback):
     every_epoch = at_end = is_regular = only_trained = False
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
+        comp:str|Callable|None=None,            # 'min', 'max' or e.g. `np.less`; None: by the metric or its name
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': relative to the best
         fname:str|None='model',                 # file in `learn.path/learn.model_dir`, e.g. 'ep{epoch}'; None: memory
         every_epoch:int|bool=False,             # save every n-th epoch, from the first on, whatever the value
@@ -311,7 +311,7 @@ class SaveModelCallback(TrackerCallback):
         path = self._make_path(name)
         if is_best:
             self.best_name = name
-            if self._writes_no_file(): return self._hold(path)
+            if self._writes_no_file(): return self._hold_in_memory(path)
         try:
             is_own = self.has_written and self.saved==str(path)
             if is_own and path.is_file(): self._check_unchanged(path)
@@ -327,12 +327,12 @@ class SaveModelCallback(TrackerCallback):
     def _handle_failure(self, error, best_path=None):
         "Warn that a file could not be written; with a path `best_path`, hold the best model in memory for it"
         self.n_failed += 1
-        if best_path is not None: self._hold(best_path)
+        if best_path is not None: self._hold_in_memory(best_path)
         times = f' ({self.n_failed} times in this fit)' if self.n_failed>1 else ''
         held = ', and the best model is held in memory until it can be written' if self.held else ''
         warn(f'the model could not be saved{times}: {type(error).__name__}: {error}. Training continues{held}')
 
-    def _hold(self, path=None):
+    def _hold_in_memory(self, path=None):
         "Save the model to `held`, in memory; without the optimizer if the file `path` could not have it"
         has_opt = self.with_opt
         if path is not None and is_safetensors(path): has_opt = False   # safetensors files have no optimizer state
@@ -366,7 +366,7 @@ class SaveModelCallback(TrackerCallback):
     def act(self):
         if self.new_best:
             self.learn.say(f'Better model found at epoch {self.moment} with {self.watch.name} value: {self.best:.6g}.')
-            if self.fname is None: self._hold()
+            if self.fname is None: self._hold_in_memory()
             else: self._save(self._format_name(), is_best=not self.at_end)   # with `at_end` it is not loaded
         elif self.held and self.fname is not None: self._write_held()
 
@@ -394,14 +394,14 @@ class SaveModelCallback(TrackerCallback):
         if self.held: return self.held
         path = None
         if self.saved: path = self._make_path(self.best_name or self.fname)
-        return self._find_in_all(path) if in_all_processes else self._find(path)
-    def _find(self, path):
+        return self._find_in_all(path) if in_all_processes else self._find_file(path)
+    def _find_file(self, path):
         "Return `path` if the file exists, else None; raise RuntimeError if another run has changed it"
         if path is None or not path.is_file(): return None
         self._check_unchanged(path)
         return path
     def _find_hash(self, path):
-        found = self._find(path)
+        found = self._find_file(path)
         return None if found is None else _compute_hash(found)
     def _find_in_all(self, path):
         "Return process 0's file, or its bytes if some processes do not see it; None if there is none"
@@ -437,7 +437,7 @@ class ReduceLROnPlateau(TrackerCallback):
     schedules = 'lr',   # so that a second scheduler of the learning rate raises an error
     def __init__(self,
         monitor:str|Callable|Metric|None='valid_loss', # a column, metric or function of the Learner; None: valid_loss
-        comp:str|Callable|None=None,            # 'min', 'max' or a function such as `np.less`; None: the metric's own
+        comp:str|Callable|None=None,            # 'min', 'max' or e.g. `np.less`; None: by the metric or its name
         min_delta:float|str=0.,                 # how much better a value must be to count; '1%': relative to the best
         patience:int=1,                         # lower the learning rate after this many values without improvement
         factor:float=10.,                       # what to divide the learning rate by, more than 1

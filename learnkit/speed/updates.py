@@ -111,7 +111,7 @@ def hook_calls(
 ) -> list[Callable]:
     "Return functions that call those of the optimizer's hooks with which a `TorchScheduler` counts steps"
     hooks = [*opt._optimizer_step_post_hooks.values()]
-    counters = [f for f in hooks if getattr(f, '__func__', None) is TorchScheduler._optimizer_stepped]
+    counters = [f for f in hooks if getattr(f, '__func__', None) is TorchScheduler._record_optimizer_step]
     return [partial(f, opt, (opt,), {}) for f in counters]
 
 def functional_optim(
