@@ -108,10 +108,10 @@ class NLPTrainer(View):
     monitor = larger_better = None   # used by callbacks that have no monitor of their own
     input_mapping = output_mapping = evaluate_batch_step_fn = None
     given_optimizers = requested_epochs = None   # arguments of a `Trainer`; None: the Learner has no `Trainer`
-    batches_before = 0               # training batches before the loaded checkpoint
+    n_batches_before = 0               # training batches before the loaded checkpoint
     fp16 = False
     epochs_done = batches_done = 0   # finished epochs, and batches of the current one; set by `NLPCallback`
-    stopped:Any = None               # the wrapped callback's exception that ended the fit
+    stop_exception:Any = None               # the wrapped callback's exception that ended the fit
     driver     = of_view(NLPDriver)
     model      = of_learner('model')
     kwargs     = of_process(dict)   # empty; a new dict each time, because a callback may change it
@@ -142,7 +142,7 @@ class NLPTrainer(View):
     @property
     def global_forward_batches(self) -> int:
         "The number of training batches so far, including those before the loaded checkpoint"
-        return self.batches_before+self.learn.train_iter
+        return self.n_batches_before+self.learn.train_iter
     @property
     def evaluator(self) -> Any:
         "The Learner as a fastNLP evaluator; None without a validation set"
@@ -203,7 +203,7 @@ class NLPTrainer(View):
         for o,saved in zip(self.driver.optimizers, state['optimizers']): o.load_state_dict(saved)
         if not resume_training: return
         learn.state.update(state['trainer_state'])
-        self.epochs_done,self.batches_before = state['epochs_done'],state['batches']-learn.train_iter
+        self.epochs_done,self.n_batches_before = state['epochs_done'],state['batches']-learn.train_iter
         for cb in _fastnlp_callbacks(learn):
             if cb.state_name in state['callbacks']: cb.load_state_dict(state['callbacks'][cb.state_name])
 
@@ -272,7 +272,7 @@ class NLPCallback(ForeignCallback):
     def before_fit(self):
         super().before_fit()
         self._take_monitor()
-        self._trainer().stopped = None
+        self._trainer().stop_exception = None
         self.begins_after_sanity_check = _find_sanity_check(self.learn) is not None
         if self.learn.mode=='fit': self._trainer().epochs_done = self.learn.current_run.start_epoch
     def before_epoch(self):
@@ -291,10 +291,10 @@ class NLPCallback(ForeignCallback):
         "Call a method of the wrapped callback; store the exception that ends the fit, for `on_exception`"
         try: super().call(name)
         except CancelFit as e:
-            self._trainer().stopped = e.__cause__
+            self._trainer().stop_exception = e.__cause__
             raise
     def after_cancel_fit(self):
-        if self.has('on_exception') and self._trainer().stopped: self.call('on_exception')
+        if self.has('on_exception') and self._trainer().stop_exception: self.call('on_exception')
 
     def due(self, name):
         "Return whether to call `name`: no `on_train_begin` before a sanity check, no `on_evaluate_end` after a cancel"
@@ -310,8 +310,8 @@ class NLPCallback(ForeignCallback):
             case 'on_train_batch_begin':         return trainer,self._pass_batch(),learn.batches.indices
             case 'on_before_backward':           return trainer,self._make_outputs()
             case 'on_evaluate_end':              return trainer,results_of(measure_epoch(learn))
-            case 'on_sanity_check_end':          return trainer,self._sanity_results()
-            case 'on_exception':                 return trainer,trainer.stopped or learn.exc
+            case 'on_sanity_check_end':          return trainer,self._make_sanity_results()
+            case 'on_exception':                 return trainer,trainer.stop_exception or learn.exc
         if name.endswith(('_optimizers_step','_zero_grad')): return trainer,trainer.optimizers
         return trainer,
 
@@ -327,7 +327,7 @@ class NLPCallback(ForeignCallback):
         self.passed_batch = None
         if before is not None and _has_changed(batch, before): self.learn._split(batch)
 
-    def _sanity_results(self):
+    def _make_sanity_results(self):
         found = dict(_read_sanity_results(self.learn))
         if 'valid_loss' in found: found['loss'] = found.pop('valid_loss')
         return results_of(Measured({}, found, {}))

@@ -359,10 +359,10 @@ class ForeignCallback(Callback):
         if name is not None: raise TypeError(
             f"`{name}` of {self.library} works only in {self.library}'s own trainer: {self.replaced_by[name]}")
         self.theirs = theirs
-        for ours,calls in self._calls_by_event().items():   # an adapter's own handler is called first
+        for ours,calls in self._collect_calls_by_event().items():   # an adapter's own handler is called first
             setattr(self, ours, partial(self._call, calls, getattr(type(self), ours, None)))
 
-    def _calls_by_event(self):
+    def _collect_calls_by_event(self):
         "Return, for each event of learnkit, pairs of the wrapped callback's method and its `OtherName`"
         by_event = {}
         for name,o in names_in(self.library).items():

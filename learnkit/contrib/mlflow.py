@@ -49,14 +49,14 @@ class MLflowLogger(ServiceLogger):
         return self._client
 
     def open(self, id):
-        active = self._active_run()
+        active = self._find_active_run()
         self.is_own_run = active is None or id not in (None, active)
         if not self.is_own_run: return self._join_run(active)
         if id is None: id = self._create_run()
         self.client.update_run(id, 'RUNNING')
         return id
 
-    def _active_run(self):
+    def _find_active_run(self):
         "Return the id of the user's active run in this thread; None if there is none, or with a `tracking_uri`"
         if self.tracking_uri is not None: return None
         active = _import_mlflow().active_run()

@@ -94,7 +94,7 @@ class PARunHistory(View):
         "Return the values of a metric, or of a column of the history, so far; empty if there are none"
         values = self._read_values()
         if metric_name in values: return [*values[metric_name]]
-        return _column(metric_name, self.learn.recorder.history)
+        return _read_column(metric_name, self.learn.recorder.history)
     def get_latest_metric(self,
         metric_name:str # the name of a metric or of a column of the history
     ) -> Any:
@@ -104,7 +104,7 @@ class PARunHistory(View):
             f'no value of {metric_name!r} was recorded yet, only of: {", ".join(sorted(self.get_metric_names()))}')
         return values[-1]
 
-def _column(name, rows):
+def _read_column(name, rows):
     "Return the values of a column in order, skipping rows without a value"
     return [row[name] for row in rows if row.get(name) is not None]
 
@@ -114,7 +114,7 @@ def _list_validation_losses(rec):
     rows = [*rec.history.epochs]
     is_kept = any(row is rec.row for row in rows)
     if rec.row and not is_kept: rows.append(rec.row)
-    return _column('valid_loss', rows)
+    return _read_column('valid_loss', rows)
 
 def _read_evaluation_loss(learn):
     "Return the loss of an evaluation outside a fit, in a list; empty if there is none"
@@ -281,14 +281,14 @@ class PAHandler(View, CallbackHandler):
     @property
     def callbacks(self) -> list:
         "The Learner's pytorch-accelerated callbacks, and learnkit's callbacks under pytorch-accelerated's names"
-        return [cb.theirs if isinstance(cb, PACallback) else cb for cb in self._in_learner()]
-    def _in_learner(self):
+        return [cb.theirs if isinstance(cb, PACallback) else cb for cb in self._list_learner_callbacks()]
+    def _list_learner_callbacks(self):
         classes = PACallback,NeedsMeans,MoveModulesToDeviceCallback
         return [cb for cb in self.learn.cbs if isinstance(cb, classes)]
     def _add(self, cb): self.learn.add_cb(cb)
     def clear_callbacks(self) -> None:
         "Remove all of `callbacks` from the Learner"
-        self.learn.remove_cbs(self._in_learner())
+        self.learn.remove_cbs(self._list_learner_callbacks())
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4eba8f39
 class PATrainer(View):
@@ -414,11 +414,11 @@ class PACallback(ForeignCallback):
         if name in ('on_eval_epoch_start','on_eval_epoch_end'): return dict(is_intermediate=False)
         if not name.endswith('_step_end'): return {}
         learn = self.learn
-        given:dict[str,Any] = dict(batch=batch_of(learn), batch_output=self._output())
+        given:dict[str,Any] = dict(batch=batch_of(learn), batch_output=self._make_output())
         if learn.training: given['step'] = learn.iter
         return given
 
-    def _output(self):
+    def _make_output(self):
         learn = self.learn
         loss = learn.loss_grad if learn.training else learn.loss
         computed = vars(learn).get('computed')   # set by a `Trainer`

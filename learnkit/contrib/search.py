@@ -26,7 +26,7 @@ class OptunaPruning(TrackerCallback):
     ):
         with optional_import('OptunaPruning', 'optuna', 'search'): import optuna
         super().__init__(monitor)
-        self.trial,self.reported,self.pruned = trial,[],optuna.TrialPruned
+        self.trial,self.reported,self.prune_exception = trial,[],optuna.TrialPruned
 
     def before_fit(self):
         super().before_fit()
@@ -44,7 +44,7 @@ class OptunaPruning(TrackerCallback):
         self.reported.append(value)
         self._report(len(self.reported)-1, value)
         if self.trial.should_prune():
-            raise self.pruned(f'{self.watch.name} was {value:.6g} in validation {len(self.reported)}')
+            raise self.prune_exception(f'{self.watch.name} was {value:.6g} in validation {len(self.reported)}')
 
     def after_load_checkpoint(self):
         study = getattr(self.trial, 'study', None)   # a `FixedTrial` has no study

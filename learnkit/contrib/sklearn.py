@@ -60,9 +60,9 @@ class _Parameters(BaseEstimator):
         ps = [p for p in ps if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         return {p.name:getattr(self, p.name, p.default) for p in ps[1:]}
 
-    def _check_make(self, given=()):
+    def _check_make(self, names=()):
         params = self._params_of_make()
-        for k in given:
+        for k in names:
             if k not in params: raise TypeError(f'`make` has no parameter `{k}`: write `def make(dls, {k}=…)`')
         for k,v in params.items():
             if v is Parameter.empty: raise TypeError(f'`make` needs `{k}`: give `{k}` a default, or pass `{k}=…`')

@@ -244,9 +244,9 @@ class HFCallback(ForeignCallback):
 
     def after_fit(self):
         if self.learn.mode!='fit': return
-        speed = speed_of('train', perf_counter()-self.start_time, self.n_steps, self._n_samples())
+        speed = speed_of('train', perf_counter()-self.start_time, self.n_steps, self._count_samples())
         self._log(**speed, total_flos=0., train_loss=self.total_loss/max(self.n_steps, 1))
-    def _n_samples(self):
+    def _count_samples(self):
         n,bs = loader_len(self.learn.dls.train),_train_batch_size(self.learn)
         if n is None or bs is None: return None
         return n*bs*ceil(self.learn.n_epoch)

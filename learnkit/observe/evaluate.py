@@ -123,7 +123,7 @@ class Evaluator(EveryCallback):
         self.metrics     = None if metrics is None else mk_metrics(metrics)
         self.when_better = None if when_better is None else _as_monitor(when_better)
         self.evaluators = ()   # all Evaluators of the Learner
-        self.requested  = []   # the columns that `__getitem__` has returned
+        self.requested_columns  = []   # the columns that `__getitem__` has returned
         self.set_every(every)
         if not self.every: raise ValueError(
             f'every={every!r}: this Evaluator would never evaluate. Pass an interval, or evaluate once with '
@@ -150,7 +150,7 @@ class Evaluator(EveryCallback):
     ) -> EvaluatorColumn:
         "Return a column to monitor: `monitor=evaluator['accuracy']`"
         column = k if k.startswith(f'{self.label}_') else f'{self.label}_{k}'
-        self.requested.append(column)
+        self.requested_columns.append(column)
         return EvaluatorColumn(self, column)
 
     def before_fit(self) -> None:
@@ -172,7 +172,7 @@ class Evaluator(EveryCallback):
         for c in own:
             if c in known: raise ValueError(
                 f"there would be two columns {c!r}: give the Evaluator {self.label!r} a different name")
-        for c in self.requested:
+        for c in self.requested_columns:
             if c not in own: raise ValueError(
                 f"the Evaluator {self.label!r} has no column {c!r} to monitor: {nearest(c, own)}")
 
@@ -201,11 +201,11 @@ class Evaluator(EveryCallback):
         if active[:1]!=[self]: return []
         return [*filter(is_due, active)]
 
-    def _evaluate_due(self, due, epoch=False):
-        "Evaluate the Evaluators `due`, and log their results in one row"
-        if not due: return
-        self.learn('before_validate_all', due=[cb.label for cb in due])
-        found = {cb:cb._evaluate(epoch) for cb in due}
+    def _evaluate_due(self, evaluators, epoch=False):
+        "Evaluate with each of `evaluators`, and log their results in one row"
+        if not evaluators: return
+        self.learn('before_validate_all', due=[cb.label for cb in evaluators])
+        found = {cb:cb._evaluate(epoch) for cb in evaluators}
         self.learn('after_validate_all', results=self._log_results(found, epoch))
 
     def act(self,

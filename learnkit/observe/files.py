@@ -383,12 +383,12 @@ def _encode(v):
     is_non_finite = isinstance(v, float) and not isfinite(v)
     return str(v) if is_non_finite else v
 
-def _decode(line, where):
-    "Return the row in a line of JSON; raise ValueError for a damaged one, which the message calls `where`"
+def _decode(line, line_name):
+    "Return the row in a line of JSON; raise ValueError for a damaged one, which the message calls `line_name`"
     try: row = json.loads(line.decode())
-    except (ValueError, RecursionError) as e: raise ValueError(f'{where} is not valid JSON: {e}') from e
+    except (ValueError, RecursionError) as e: raise ValueError(f'{line_name} is not valid JSON: {e}') from e
     if not isinstance(row, dict): raise ValueError(
-        f'{where} must be a row of metrics such as {{"step": 10}}, not {row!r:.40}')
+        f'{line_name} must be a row of metrics such as {{"step": 10}}, not {row!r:.40}')
     return {name:_decode_value(v) for name,v in row.items()}
 
 def _decode_value(v):
