@@ -45,7 +45,7 @@ def settings_of(
 def loss_config(
     f:Any # a loss function, or None
 ) -> dict|None:
-    "Describe a loss by name and settings, or an unknown one by name and whether predictions need it; None without a loss"
+    "Describe a loss by name and settings, an unknown one by name and whether predictions need it; None without a loss"
     if f is None: return None
     name = getattr(f, '__name__', type(f).__name__)
     if not _is_known(name, f): return dict(name=name, own=determines_predictions(f))
