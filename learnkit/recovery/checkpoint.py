@@ -48,7 +48,7 @@ class Stage:
         return copy
 
     def wait(self) -> None:
-        "Wait until the copies of tensors on a GPU have their values"
+        "Wait until the copies of tensors on a GPU are complete"
         if self.copy_event is not None: self.copy_event.synchronize()
 
 # %% ../../nbs/recovery/25a_checkpoint_writer.ipynb #0d100519
@@ -77,7 +77,7 @@ class CheckpointWriter:
         path:Path,          # the file, ending in .pth
         sharded:bool=False  # does each process write its shards? False: only process 0 writes
     ) -> None:
-        "Wait for the previous checkpoint, then write this one; all processes call it; raise RuntimeError after a fork"
+        "Wait for the previous write, then write a checkpoint; all processes call it; raise RuntimeError after a fork"
         check_not_forked(self.pid, path.parent)
         self.wait()
         self.stage.begin()
@@ -329,7 +329,7 @@ class CheckpointCallback(Resumable):
         prefix:str='step-', # beginning of the file's name; a run resumes only from files with 'step-'
         **info              # further entries of the manifest: numbers and strings
     ) -> None:
-        "Save a checkpoint, or warn if weights are not finite; `on_error` handles errors; all processes must call it"
+        "Save a checkpoint, or warn if weights are not finite; treat errors as `on_error` says; all processes call it"
         learn,sharded = self.learn,_has_shards(self.learn)
         resumable = prefix=='step-'
         if sharded: self.writer.wait()

@@ -55,10 +55,10 @@ class DataState:
     def _choose_state(self, name, o, n_done):
         "Return the state from which an object resumes: if it is read again from the start, the state there"
         within_epoch = n_done and name in self.states_at_start
-        if within_epoch and self._is_used_again(name): return self.states_at_start[name]
+        if within_epoch and self._is_read_again(name): return self.states_at_start[name]
         return o.state_dict()
 
-    def _is_used_again(self, name):
+    def _is_read_again(self, name):
         "Return whether resuming reads this object from the start again: a sampler, or data without positions"
         return name.startswith(sampler_names) or not self.loader.counted
 
@@ -168,9 +168,9 @@ class UnsavedNumbers:
         learn:Any # the Learner, in a fit
     ):
         self.learn,self.warned,self.warned_of_workers = learn,False,False
-        self.first = {id(o):Unsaved(o, unsaved_state(o)) for o in self._objects()}   # by `id`, as loaders may share `o`
+        self.first = {id(o):Unsaved(o, unsaved_state(o)) for o in self._list_objects()}   # loaders may share `o`
 
-    def _objects(self):
+    def _list_objects(self):
         data = []
         for dl in self.learn.dls.loaders: data += data_objects(dl).values()
         return [*filter(may_lose_numbers, data), *filter(may_lose_state, self.learn.cbs)]

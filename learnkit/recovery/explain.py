@@ -149,7 +149,7 @@ class ItemLosses(Callback):
     def shares(self,
         loss:float # loss of the whole batch
     ) -> History:
-        "Return a row per sample, largest loss first, with the norm of its share of the gradient; empty without losses"
+        "Return a row per sample, largest loss first, with the norm of the sample's gradient; empty without losses"
         if not self.has_sample_losses: return History()
         share = abs(self._compute_weight_of_sample(loss))
         rows = [{**row, 'gradient':share*row['gradient'], 'at':at} for at,row in enumerate(self.rows)]
@@ -387,7 +387,7 @@ def make_show(
     learn:Learner,     # the Learner
     micro_batches:list # inputs and targets of each micro-batch
 ) -> Callable:
-    "Return a function that shows some samples of the batch"
+    "Return a function that shows the samples of the rows that it is called with"
     dls = learn.dls
     def show(rows, stats=None, decode=None, **kwargs):
         xb,yb = to_concat(micro_batches)
@@ -476,7 +476,7 @@ def samples_of_steps(
     last:int,          # the last step
     fit:Callable|None  # the call that trained the run
 ) -> tuple[list, Any]: # dataset indices; the paused run before the first step
-    "Return the samples in the batches of some steps, and the run before; raise ValueError if the samples are unknown"
+    "Return the samples in the batches of some steps, and the run paused before; raise ValueError if they are unknown"
     batches = [learn.replay(folder, first, fit)['items']]
     before_first = learn.paused
     while len(batches)<=last-first:
@@ -519,7 +519,7 @@ def bisect_spike(self:Learner,
     k:float=8.,             # as for `Run.spikes`
     window:int=50           # as for `Run.spikes`
 ) -> list[int]:
-    "Return a minimal list of samples without which `step` has no spike; raise ValueError if no samples cause a spike"
+    "Return a minimal list of samples without which `step` has no spike; raise ValueError if none causes one"
     spikes = {spike['step']:spike for spike in Run(folder).spikes(k, window)}
     if step not in spikes: raise ValueError(
         f'the loss of `step` {step} is not a spike: `Run(…).spikes()` lists the spikes')
@@ -539,9 +539,9 @@ def _compute_largest_usual_loss(spike, k):
 
 class _SpikeSearch:
     "Finds the samples that cause a spike by repeating the steps before it without some of them"
-    def __init__(self, learn, folder, step, fit, largest):
+    def __init__(self, learn, folder, step, fit, max_usual_loss):
         self.learn,self.folder,self.step,self.fit = learn,folder,step,fit
-        self.largest = largest   # the largest loss that is not a spike
+        self.max_usual_loss = max_usual_loss   # the largest loss that is not a spike
 
     def find_from(self, first):
         "Return a minimal list of samples that cause the spike, from batch `first` on; None if it stays without all"
@@ -561,4 +561,4 @@ class _SpikeSearch:
         "Return whether the spike is gone if the run trains from `moment`, before batch `first`, without some samples"
         self.learn.paused = moment
         loss = self.learn.resume(self.step+1-first, cbs=SkipData(items=without))['loss']
-        return isfinite(loss) and loss<=self.largest
+        return isfinite(loss) and loss<=self.max_usual_loss

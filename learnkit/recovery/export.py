@@ -28,7 +28,7 @@ known_losses = {o.__name__:o for o in (
 def is_setting(
     v:Any # the value of an attribute
 ) -> bool:
-    "Return whether a description can store `v`"
+    "Return whether a description can store `v`: None, a bool, a number or a string"
     return v is None or isinstance(v, (bool,int,float,str))
 
 def settings_of(
@@ -91,7 +91,7 @@ def loss_from_config(
     config:dict,             # a result of `loss_config`
     tensors:dict[str,Tensor] # the class weights, from the loss function's `state_dict`
 ) -> Callable|None:
-    "Return the loss function described by `config`; raise ValueError if it, a setting or a tensor is unknown"
+    "Return the loss function described by `config`; raise ValueError if its name, a setting or a tensor is unknown"
     name = config.get('name')
     if not isinstance(name, str) or name not in known_losses: raise ValueError(
         f'the loss function {name!r:.60} is unknown: pass it as `loss_func=`')
@@ -131,7 +131,7 @@ def save_pretrained(self:Learner,
     *others:Any,     # objects to save with the model: a tokenizer, an image processor
     **kwargs         # arguments of the model's `save_pretrained`
 ) -> Path:
-    "Save the model with its own `save_pretrained`; return the folder; raise TypeError for a model without it"
+    "Save the model and `others` with `save_pretrained`; return the folder; raise TypeError if one has no such method"
     model:Any = get_model(self.model)
     path = self.path/self.model_dir/check_path('folder', folder)
     for o in (model, *others):
@@ -188,7 +188,7 @@ def export(self:Learner,
     inputs:Any=None,        # description of the inputs, for people; None: describe a batch of the training data
     **about                 # further entries of the description: numbers, strings, lists and dicts of them
 ) -> Path:
-    "Write weights and a description, but no code; return the path; raise TypeError for what a file cannot store"
+    "Write weights and a description, but no code; return the path; raise TypeError if a value cannot be stored"
     path = self._make_file_path(file)
     check_may_replace(path, 'export')
     description = _describe(self, inputs, about)
@@ -248,7 +248,7 @@ def find_export(
     folder:str|Path|None=None,      # the Learner's `path`; None: the current folder
     model_dir:str|Path|None=None    # the subfolder for models; None: 'models'
 ) -> Any:
-    "Return the path of an export: `file`, or where `export` writes this name; raise FileNotFoundError if none exists"
+    "Return the path of an export: `file`, or where `export` writes it; raise FileNotFoundError if neither exists"
     path = as_path(file)
     if path.is_file(): return path
     default_path = model_path(folder or '.', model_dir or 'models', file)

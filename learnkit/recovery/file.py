@@ -17,7 +17,7 @@ from ..data.locks import FileLock
 
 # %% ../../nbs/recovery/15a_folder_lock.ipynb #c8ea2ff1
 class FolderLock(FileLock):
-    "Locks a folder against other runs; in a remote store only marks it: a later run takes it over, the earlier stops"
+    "Locks a folder against other runs; in a remote store only marks it: a later run takes it over, and this one stops"
     mark:Any = None   # in a store: the file that names the folder's owner
     owner = ''        # the text that identifies this run
     has_replaced_mark = False # did this run replace another run's mark?
@@ -103,7 +103,7 @@ def write_checkpoint(
     sharded:bool=True, # may `state` have shards? Then each process writes its own shards, so all of them must call this
     **info       # further entries of the manifest: numbers, strings, tensors, and lists and dicts of them
 ) -> Path:
-    "Write a checkpoint, then its manifest; return the checkpoint's path; all processes must call it for sharded states"
+    "Write a checkpoint, then its manifest; return its path; if tensors are sharded, all processes must call this"
     rest,parts = split_shards(state) if sharded else (state,{})
     if parts: return _write_sharded(rest, parts, path, info)
     path,old = _prepare_path(path)
@@ -273,7 +273,7 @@ def remove_bases(
 def peek_checkpoint(
     path:Path # the checkpoint, ending in .pth
 ) -> dict[str, Any]:
-    "Return an unverified state with memory-mapped tensors; raise ValueError for a bad manifest or a wrong file size"
+    "Return a checkpoint's state, unverified, with memory-mapped tensors; raise ValueError for a bad manifest or size"
     _open_checked(path, checkpoint_info(path)).close()
     return read_state(path, mmap=True)
 

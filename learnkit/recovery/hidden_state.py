@@ -59,7 +59,7 @@ def _add_objects(v, found):
 
 # %% ../../nbs/recovery/01a_holders.ipynb #c0a51a03
 class ConstantModules:
-    "The modules of a model with no state but constants and tensors that are saved elsewhere"
+    "Finds the modules of a model that hold no state but constants and tensors saved elsewhere"
     def __init__(self,
         model:nn.Module, # the model
         saved_ids:set        # ids of tensors that are saved elsewhere
@@ -75,12 +75,11 @@ class ConstantModules:
     def is_still_constant(self,
         m:nn.Module # a module of the model
     ) -> bool:
-        "Return whether the module was constant at first, holds the same objects, and has no non-persistent buffers"
+        "Return whether the module was constant, still holds the same objects, and has no non-persistent buffers"
         if id(m) not in self.first or m._non_persistent_buffers_set: return False
         _,first = self.first[id(m)]
         now = objects_in(entries_of(m))
         return len(now)==len(first) and all(map(is_, now, first))
-
 
 
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
@@ -295,10 +294,10 @@ def saved_tensors(
     for part in trained_modules(learn).values():
         for _,m in walk_modules(part):
             tensors += m._parameters.values()
-            if not has_settings(m): tensors += _persistent_buffers(m)   # else they are class weights, in no checkpoint
+            if not has_settings(m): tensors += _list_persistent_buffers(m)   # else they are class weights, not saved
     return {*map(id, tensors)} - {id(None)}
 
-def _persistent_buffers(m):
+def _list_persistent_buffers(m):
     others = m._non_persistent_buffers_set
     return [t for k,t in m._buffers.items() if k not in others]
 
@@ -427,12 +426,12 @@ class Restorer:
         current:Any, # the current value
         v:Any    # the value from the checkpoint
     ) -> Any:
-        "Set `current` to `v` in place and return it; return a new object if it cannot change or was set before"
+        "Return `current`, set to `v` in place, or a new object if `current` cannot change or was set to another value"
         before = self.restored.get(id(current))
         if before is not None:
             if is_equal(before.value, v): return current
             return self.copy_value(v, current)
-        if isinstance(current, tuple) and isinstance(v, (list,tuple)): return self._new_tuple(current, v)
+        if isinstance(current, tuple) and isinstance(v, (list,tuple)): return self._make_tuple(current, v)
         if not self._change(current, v): return self.copy_value(v, current)
         # `Restored` keeps `current` alive, so that no other object gets its id
         self.restored[id(current)] = Restored(current, v)
@@ -458,7 +457,7 @@ class Restorer:
         current.clear()
         current.extend(new)
 
-    def _new_tuple(self, current, v):
+    def _make_tuple(self, current, v):
         new = self._restore_each(current, v)
         if hasattr(current, '_make'): return current._make(new)   # a named tuple
         return tuple(new)
@@ -540,7 +539,7 @@ class HiddenState:
         self.learn,self.loss = learn,learn.loss_func
         holders,saved_ids = self.holders(),saved_tensors(learn)
         self.first_states = self._copy_states(holders, saved_ids)
-        self.first_fingerprints = self._fingerprints(holders, saved_ids)
+        self.first_fingerprints = self._take_fingerprints(holders, saved_ids)
         self.constant_modules = ConstantModules(get_model(learn.model), saved_ids)
         self.warned = False
 
@@ -548,7 +547,7 @@ class HiddenState:
         constant_modules:ConstantModules|None=None # modules of the model to skip while they are constant
     ) -> dict:
         "Return, by name, the objects that may hold a state now"
-        search,opt = HolderSearch(),self._optimizer()
+        search,opt = HolderSearch(),self._get_optimizer()
         model = get_model(self.learn.model)
         if constant_modules is None: search.add(model, 'model')
         else: search.add_model(model, constant_modules)
@@ -557,9 +556,9 @@ class HiddenState:
         if isinstance(opt, torch.optim.Optimizer): search.add_without_contents(opt, 'opt')
         return search.found
 
-    def _optimizer(self): return getattr(self.learn.opt, 'opt', None)
+    def _get_optimizer(self): return getattr(self.learn.opt, 'opt', None)
 
-    def _states(self, holders, saved_ids):
+    def _iter_states(self, holders, saved_ids):
         "Yield all states that checkpoints can store, by name"
         for name,holder in holders.items():
             if not holder.is_saved: continue
@@ -567,11 +566,11 @@ class HiddenState:
 
     def _copy_states(self, holders, saved_ids):
         "Return copies of all states that checkpoints can store, by name"
-        return {name:copy_state(v) for name,v in self._states(holders, saved_ids)}
+        return {name:copy_state(v) for name,v in self._iter_states(holders, saved_ids)}
 
-    def _fingerprints(self, holders, saved_ids):
+    def _take_fingerprints(self, holders, saved_ids):
         "Return the fingerprint of each value that no checkpoint can store, by name"
-        opt,found = self._optimizer(),{}
+        opt,found = self._get_optimizer(),{}
         for name,holder in holders.items():
             is_saved = holder.o is opt and has_own_state_dict(opt)
             if is_saved: continue
@@ -587,7 +586,7 @@ class HiddenState:
         holders,saved_ids = self.holders(self.constant_modules),saved_tensors(self.learn)
         self._warn_of_lost(holders, saved_ids)
         changed = {}
-        for name,v in self._states(holders, saved_ids):
+        for name,v in self._iter_states(holders, saved_ids):
             if self._is_as_before(name, v): continue   # the common case, without a copy
             copy = copy_state(v)   # generators become states, and containers lists, tuples or dicts
             if not self._is_as_before(name, copy): changed[name] = copy
@@ -597,7 +596,7 @@ class HiddenState:
 
     def _warn_of_lost(self, holders, saved_ids):
         if self.warned: return
-        now,first = self._fingerprints(holders, saved_ids),self.first_fingerprints
+        now,first = self._take_fingerprints(holders, saved_ids),self.first_fingerprints
         lost = [f'`{k}` ({w.kind})' for k,w in now.items() if not is_equal(w, first.get(k))]
         if not lost: return
         self.warned = True

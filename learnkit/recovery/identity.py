@@ -67,7 +67,7 @@ def hash_entries(
     o:Any,   # a tensor, an array, or a sequence
     n:int=32 # how many entries to compare, evenly spread
 ) -> str|None:
-    "Return a hash of the length and some entries of `o`, or None if an entry is neither numbers, strings nor the like"
+    "Return a hash of the length and some entries of `o`, or None if an entry is no number, string or the like"
     entries = [entry_values(o[i]) for i in _spread_positions(len(o), n)]
     is_comparable = isinstance(o, torch.Tensor) or _are_plain(chain.from_iterable(entries))
     if not is_comparable: return None
@@ -101,7 +101,7 @@ def parts_of_data(
     ds:Any,       # a dataset
     size:int|None # the number of samples in the dataset
 ) -> Iterator[tuple[str, Any]]:
-    "Yield the name and value of each attribute of a dataset; of a short list, such as `tensors`, yield each entry"
+    "Yield the name and value of each attribute of a dataset; for a short list, such as `tensors`, yield each entry"
     for name,value in sorted(getattr(ds, '__dict__', {}).items()):
         is_short_list = isinstance(value, (list,tuple)) and len(value)<=16
         if is_short_list and len(value)!=size:

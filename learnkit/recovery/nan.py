@@ -292,7 +292,7 @@ class RollBackOnNaN(Callback):
         return Snapshot(*buffers, snapshot_grads(opt_params(learn.opt), copy=True), *counters)
 
     def before_pred(self):
-        "Lower the learning rate again if a schedule has set it since"
+        "Lower the learning rate again if a schedule has set it since the last change by this callback"
         if self.scale==1: return
         hypers = self.learn.opt.hypers
         if self.written!=[h['lr'] for h in hypers]: self._scale_lrs(self.scale)
@@ -345,9 +345,9 @@ class RollBackOnNaN(Callback):
     def _roll_back(self):
         "Restore the last good state, lower the learning rate, warn; end the fit without such a state or at the limit"
         learn,self.flag = self.learn,None
-        done = 'The last good weights are restored'
+        outcome = 'The last good weights are restored'
         if self._has_finite_start():
-            done = 'There are no earlier weights to restore, so the weights stay'
+            outcome = 'There are no earlier weights to restore, so the weights stay'
             self._skip()
         else:
             good_state = self._read_newest() if self.source=='checkpoint' else self.good_state
@@ -358,7 +358,7 @@ class RollBackOnNaN(Callback):
         self.scale *= self.factor
         self._scale_lrs(self.factor)
         why,self.spike = self._describe_cause(),None
-        text = f'T{why[1:]}{learn._position}. {done}'
+        text = f'T{why[1:]}{learn._position}. {outcome}'
         if self.scale!=1: text += f', and the learning rate is multiplied by {self.scale:g}'
         warn(f'{text}.')
 
@@ -400,9 +400,9 @@ class RollBackOnNaN(Callback):
     def _read_newest(self):
         "Return the state in the newest checkpoint that can be read and has finite weights; None if there is none"
         self.saver.writer.wait()
-        return find_in_all(self._find_finite, self.saver.folder)
+        return find_in_all(self._find_finite_checkpoint, self.saver.folder)
 
-    def _find_finite(self):
+    def _find_finite_checkpoint(self):
         trained = {name for name,p in named_params(self.learn).items() if p.requires_grad}
         def is_good(name, t): return all_finite([t]) if name in trained else not has_nan(t)   # a mask may contain -inf
         for path in list_checkpoints(self.saver.folder):

@@ -165,18 +165,18 @@ class Replayer(Pausable):
         self.has_begun,self.moment = True,None
         if learn.current_run.resume is None: self._check_run(self.record.run.settings)
         if learn.train_iter==self.until: self._pause_here()
-        self._show(learn.train_iter)
+        self._show_bar(learn.train_iter)
 
     def _pause_here(self):
         if self.start is None: self._copy_beginning()
         else: self.moment,self.start.cbs = self.start,[*self.learn.current_run.fit_cbs]
         self._end_fit(PlannedPause)
 
-    def _show(self, first):
+    def _show_bar(self, first_step):
         "Show a progress bar for the batches up to the step"
         if rank_distrib(): return
-        self.display,self.first = displays[find_display_kind()](),first
-        self.display.begin(f'step {self.until}', self.until-first)
+        self.display,self.first_step = displays[find_display_kind()](),first_step
+        self.display.begin(f'step {self.until}', self.until-first_step)
         self.next_update = perf_counter() + self.display.pace
 
     def _find_collector(self): return self
@@ -196,7 +196,7 @@ class Replayer(Pausable):
         if then: changed = differences(then, self.identity)
         if state is not None: changed.pop('seed', None)   # all random states are in the state
         if now!=run.duration: changed['duration'] = f'the length is {now} and was {run.duration}'
-        n = self._n_processes(state)
+        n = self._count_processes(state)
         if n!=num_shards(): changed['processes'] = f'the number of processes is {num_shards()} and was {n}'
         if not changed: return
         text = f'This Learner does not match the run in {run.folder}: {"; ".join(changed.values())}.'
@@ -204,7 +204,7 @@ class Replayer(Pausable):
             text += ' Pass the call that trained the run, as in `fit=partial(learn.fit_one_cycle, 10, .1)`.'
         raise ValueError(text)
 
-    def _n_processes(self, state):
+    def _count_processes(self, state):
         "Return how many processes the run had: from `state` if given, else from its first session"
         if state is not None: return num_shards_of(state)
         sessions = self.record.run.sessions
@@ -218,7 +218,7 @@ class Replayer(Pausable):
     def _update_bar(self):
         now = perf_counter()
         if self.display is None or now<self.next_update: return
-        self.display.update(self.learn.train_iter-self.first)
+        self.display.update(self.learn.train_iter-self.first_step)
         self.next_update = now + self.display.pace
 
     def cleanup(self):

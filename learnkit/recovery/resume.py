@@ -35,12 +35,12 @@ class Retention:
         if self.monitor is None: return []
         known = []
         for path in list_checkpoints(folder):
-            value = self._value(path)
+            value = self._read_value(path)
             if value is not None: known.append((value, path))
         known.sort(key=itemgetter(0), reverse=not self.monitor.lower)
         return known[:self.n_best]
 
-    def _value(self, path) -> float|None:
+    def _read_value(self, path) -> float|None:
         try: value = checkpoint_info(path).get('value')
         except (ValueError, OSError) as e:
             warn(f'{e}. This checkpoint is not counted among the best.')
@@ -166,13 +166,13 @@ def find_checkpoint(
     resume:Any,       # 'auto' for the newest, or the path of a checkpoint
     overwrite:bool    # may later checkpoints be deleted?
 ) -> tuple[Path|None, dict|None, list[Path]]:
-    "Return path and state to resume from, or None for both, and later checkpoints; raise ValueError if unreadable"
+    "Return path and state to resume from, or None for both, and later checkpoints; raise ValueError for a bad `resume`"
     if not isinstance(resume, str|Path|StorePath): raise TypeError(
         f"`resume` must be 'auto', or the path of a checkpoint, not {resume!r}")
     where = folder if resume=='auto' else as_path(resume)
-    return find_in_all(lambda: _find(folder, resume, overwrite), where)
+    return find_in_all(lambda: _find_here(folder, resume, overwrite), where)
 
-def _find(folder, resume, overwrite):
+def _find_here(folder, resume, overwrite):
     if resume=='auto':
         were_there = bool(list_checkpoints(folder))   # `newest_checkpoint` renames unreadable ones
         path,state = newest_checkpoint(folder, set_aside=rank_distrib()==0)
@@ -285,7 +285,7 @@ def convert_position(
 
 # %% ../../nbs/recovery/20b_resume.ipynb #e16156a8
 class Ratio(NamedTuple):
-    "The sizes of a batch then and now: in samples if known, else in processes"
+    "The batch sizes of the earlier run and of this one: in samples if known, else in processes"
     then:int
     now:int
     def convert(self,
@@ -421,7 +421,7 @@ class Paused:
     def keep_batch(self,
         learn:Learner # the Learner, in a batch
     ) -> None:
-        "Keep the batch, the prediction and the loss for inspection, also after the fit has ended"
+        "Keep the batch, the prediction and the loss for inspection, even after the fit has ended"
         learn.current_run.keeps_batch = True
         self.items = learn.indices
 
@@ -437,7 +437,7 @@ class Paused:
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #f0545bdd
 class Resumable(DataPosition):
-    "Base class of callbacks that collect everything a run needs to resume from a batch, and resume it there"
+    "Base class of callbacks that collect everything a run needs to resume from a batch, and restore it"
     acts = 'nothing'
     order,run_valid = 100,False
     modes = ('fit',)

@@ -47,7 +47,7 @@ def find_fit(
     folder:Path,  # the folder of a run
     fit:int|None  # the number of one of the run's fits; None: the last fit
 ) -> Path:
-    "Return the folder of a fit; raise ValueError if it is missing or ambiguous, FileNotFoundError without `folder`"
+    "Return a fit's folder; raise ValueError without such a fit or for several runs, FileNotFoundError without `folder`"
     if not folder.exists(): raise FileNotFoundError(f'there is no folder {folder}: pass the folder of a run')
     found,which = fit_folders(folder),''
     if fit is not None:

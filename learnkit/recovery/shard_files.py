@@ -120,7 +120,7 @@ def write_shards(
     parts:dict,  # sharded tensors by name, the same in all processes
     folder:Path  # the folder to write to, which is deleted first
 ) -> dict[str, list]: # name of a file -> size, SHA-256
-    "Write this process's shards; return the files of all processes; all must call it; raise OSError in all of them"
+    "Write this process's shards; return all processes' files; all processes must call it; raise OSError in all of them"
     from torch.distributed import checkpoint as dcp
     team().in_first(lambda: remove_shards(folder))
     group,rank = team().group,rank_distrib()
@@ -166,7 +166,7 @@ class _MetadataUnpickler(pickle.Unpickler):
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #726aab93
 class Box(NamedTuple):
-    "The part of a tensor that a piece contains"
+    "The part of a tensor that one stored piece contains"
     offsets:tuple # the offset in each dimension
     size:tuple
 

@@ -134,7 +134,7 @@ class StopOnSignal(Callback):
              'CheckpointCallback to resume from here')
 
     def after_exception(self):
-        "If the signal also ended the workers, end as the signal would; first save if the loop waited for a batch"
+        "If the signal also ended workers, exit as the signal would; save first if the loop was waiting for a batch"
         learn,number = self.learn,self.received
         if number is None or not _is_of_dead_worker(learn.exc): return
         e = exit_exception(number)
@@ -426,12 +426,12 @@ class Pausable(_Breakpoints, Resumable):
     def cleanup(self):
         another_fit_follows = self.learn.exc is None and self.learn.current_run.next_fit is not None
         self.ends_next_fit = None
-        if another_fit_follows: self.ends_next_fit = self._pause_of_next_fit()
+        if another_fit_follows: self.ends_next_fit = self._find_pause_of_next_fit()
         self.moment = self.collector = self.until = None
         self.pauses_after_batch,self.n_to_ignore = False,0
         super().cleanup()
 
-    def _pause_of_next_fit(self):
+    def _find_pause_of_next_fit(self):
         "Return the exception class that ends the next fit before its first batch; None: the fit runs"
         if self.received:
             self.received = None
@@ -485,7 +485,7 @@ def resume_paused(
     present = {*map(id, learn.cbs)}
     cbs_of_fit = [cb for cb in paused.cbs if id(cb) not in present]
     run:Any = paused.copy({} if lr is None else dict(lr=lr), until)
-    next_fit = _with_cbs(paused.next_fit, cbs)
+    next_fit = _add_cbs(paused.next_fit, cbs)
     learn.paused,learn.current_run.next_fit = None,next_fit
     try:
         learn._train('fit', str(paused.duration), lr, cbs=[*cbs_of_fit, *L(cbs)], resume=run)
@@ -497,7 +497,7 @@ def resume_paused(
         raise
     finally: learn.current_run.resume = learn.current_run.next_fit = None
 
-def _with_cbs(fit, cbs):
+def _add_cbs(fit, cbs):
     "Return the call of a fit with further callbacks; None if there is no such fit"
     if fit is None: return None
     return partial(fit, cbs=[*L(fit.keywords.get('cbs')), *L(cbs)])

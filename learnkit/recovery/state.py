@@ -75,7 +75,7 @@ def duration_of(
 def duration_in_words(
     t:Time # the length of a run
 ) -> str:
-    "Return the length of a run for a message"
+    "Return the length of a run in words, for a message"
     return f'{t.value} epochs' if t.unit=='ep' else str(t)
 
 field_types = dict(version=int, epoch=int, done=int, n_epoch=int, train_iter=int, pct_train=(int,float),
@@ -153,7 +153,7 @@ def gather_states(
     learn:Any,      # the Learner
     place:Any=None  # the position in this process's data; None: before the first epoch
 ) -> dict:
-    "Return the states in which processes differ, of all processes; empty for a single one; all processes must call it"
+    "Return all processes' states that differ between them; empty in a single process; all processes must call it"
     if num_shards()==1: return {}
     sums = [*map(running_sums, train_metrics(learn))]
     own_states = dict(rngs=pack_state(get_random_states()), meters=sums, grads_of=waiting_grads(learn),
@@ -207,7 +207,7 @@ def train_metrics(
 def running_sums(
     metric:Any # a metric
 ) -> dict|None:
-    "Return a metric's accumulated state, without the losses of single batches, or None without a `state_dict`"
+    "Return a metric's accumulated state, without the losses of single batches, or None for one without `state_dict`"
     if not hasattr(metric, 'state_dict'): return None
     return {k:v for k,v in metric.state_dict().items() if k not in ('_raw','_values')}
 
@@ -230,16 +230,16 @@ def _restore_own_state(learn, state):
     if 'grads_of' in state: _restore_waiting_grads(learn, state['grads_of'][rank])
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #c0b9df32
-def _restore_sums(learn, own):
-    for metric,sums in zip(train_metrics(learn), own):
+def _restore_sums(learn, own_sums):
+    for metric,sums in zip(train_metrics(learn), own_sums):
         if sums: metric.load_state_dict({**metric.state_dict(), **sums})
 
-def _share_sums(learn, of_all):
+def _share_sums(learn, sums_of_all):
     "Give each process an equal share of the sums of all processes, in a run with another number of processes"
-    if of_all is None: of_all = [[*map(running_sums, train_metrics(learn))]]   # one process, with all sums
-    n_then,n_now = len(of_all),num_shards()
+    if sums_of_all is None: sums_of_all = [[*map(running_sums, train_metrics(learn))]]   # one process, with all sums
+    n_then,n_now = len(sums_of_all),num_shards()
     shares = {'_total':1/n_now, '_count':1/n_now, 'val':1/n_then}   # `val`, a smoothed loss, is averaged
-    for metric,*states in zip(train_metrics(learn), *of_all):
+    for metric,*states in zip(train_metrics(learn), *sums_of_all):
         names = shares.keys() & (states[0] or {}).keys()
         parts = {name:shares[name]*sum(sums[name] for sums in states) for name in names}
         if parts: metric.load_state_dict({**metric.state_dict(), **parts})
@@ -344,13 +344,13 @@ from .data_state import DataState, UnsavedNumbers, warn_if_inexact
 def own_place(
     state:dict # the state of a run
 ) -> dict|None:
-    "Return this process's position in the data; if the number of processes has changed, process 0's, without workers"
+    "Return this process's position in the data; if the number of processes changed, process 0's, without worker states"
     place,n = state.get('place'),num_shards()
-    if num_shards_of(state)!=n: return _place_without_workers(place, state)
+    if num_shards_of(state)!=n: return _drop_worker_states(place, state)
     if n>1 and 'places' in state: return state['places'][shard_rank()]
     return place
 
-def _place_without_workers(place, state):
+def _drop_worker_states(place, state):
     if not isinstance(place, dict): return place
     of_workers = 'n_workers','workers','base_seed','base_seeds'
     fetched = state['done']
@@ -408,9 +408,9 @@ class DataPosition(Callback):
     ) -> None:
         "Restore the hidden states and the position in the data from `state`; raise ValueError if they do not fit"
         self._check_skipped(path, state)
-        loader = self._resumable_loader(self.learn.dls.train)   # now, because a finished fit has no further epoch
+        loader = self._wrap_loader(self.learn.dls.train)   # now, because a finished fit has no further epoch
         place = own_place(state)
-        if place is None and loader.listed: place = self._place_of_older(state)
+        if place is None and loader.listed: place = self._make_place_of_older(state)
         is_before_first_epoch = place is None and not state['done']
         try:
             if not is_before_first_epoch: self._load_place(loader, place)
@@ -429,7 +429,7 @@ class DataPosition(Callback):
         raise ValueError(f'{path} is not the checkpoint of a run: `skipped`, the number of batches never fetched, '
                          f"must be from 0 to {state['done']}, not {skipped!r:.40}")
 
-    def _place_of_older(self, state):
+    def _make_place_of_older(self, state):
         "Return the position in indexed data for an older checkpoint, which has none"
         others = [generator_state(g) for g in self.other_generators]
         return dict(done=state['done']-state.get('skipped', 0), begun=dict(rng={}, own=[]), now=[], others=others)
@@ -473,7 +473,7 @@ class DataPosition(Callback):
         if n<len(self.base_seeds): continue_workers(dl, self.base_seeds[n])
 
     def before_train(self):
-        learn,loader = self.learn,self._resumable_loader(self.learn.dl)
+        learn,loader = self.learn,self._wrap_loader(self.learn.dl)
         state = self._get_state_within_epoch()
         if state is not None or self.resume_state is None: self._move_to_place(loader)
         self.place = None
@@ -516,7 +516,7 @@ class DataPosition(Callback):
         loader.check(self.place)
         loader.begin_at(self.place)
 
-    def _resumable_loader(self, dl):
+    def _wrap_loader(self, dl):
         "Return a `ResumableLoader` for the training loader `dl`: the present one if it wraps `dl`, else a new one"
         self.ongoing = dl if isinstance(dl, OngoingLoader) else None
         if self.ongoing is not None: self.train_loader = dl.passes
@@ -526,7 +526,7 @@ class DataPosition(Callback):
 
     def record_beginning(self) -> ResumableLoader:
         "Begin to collect the states of the data, before the first batch; return the `ResumableLoader`"
-        loader = self._resumable_loader(self.learn.dls.train)
+        loader = self._wrap_loader(self.learn.dls.train)
         self._begin_data_state(loader)
         return loader
 
@@ -546,7 +546,7 @@ class DataPosition(Callback):
     def data_place(self,
         done:int # how many batches of this epoch are done
     ) -> dict|None:
-        "Return the position from which the training data resumes, or None before the first epoch; warn if inexact"
+        "Return the position to resume the training data from, or None before the first epoch; warn if it is inexact"
         loader = self.train_loader
         if loader is None: return None
         place = loader.state(self.done_in_pass(done))
