@@ -57,7 +57,7 @@ class BatchTensorDataset(TensorDataset):
 def collate_tensors(
     items:Sequence # the samples of a batch
 ) -> Any:
-    "Return the tensors of a batch: the `collate_fn` for a `BatchTensorDataset`"
+    "Return the tensors of a batch of a `BatchTensorDataset`; collate any other samples with `default_collate`"
     if isinstance(items, _TensorSamples): return items.tensors
     return default_collate([*items])
 
@@ -70,7 +70,7 @@ def from_tensors(cls:DataLoaders,
     n_inp:int|None=None, # how many of the arrays are inputs; `None`: all but the last
     **kwargs:Any         # passed to `DataLoaders.from_dsets`: `bs`, `val_bs`, `device`, …
 ) -> DataLoaders:
-    "Make `DataLoaders` from arrays, split at random for validation; raise TypeError or ValueError for bad arrays"
+    "Make `DataLoaders` from arrays, split at random for validation; raise TypeError or ValueError for invalid arrays"
     if not arrays: raise TypeError("There must be arrays to load, as in `DataLoaders.from_tensors(x, y)`.")
     valid_pct = check_fraction('valid_pct', valid_pct, one=False, what='the fraction of the samples for validation')
     n_inputs = n_inp

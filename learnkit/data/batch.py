@@ -23,7 +23,7 @@ from .nested import apply, is_listy, is_record, leaves, make_record, map_contain
 def is_batch_object(
     o:Any # anything
 ) -> bool:
-    "Return whether `o` is a batch object, such as a graph: it has a method `to`, but is no tensor or `PackedSequence`"
+    "Return whether `o` is a batch object, such as a graph: no tensor or `PackedSequence`, but with a method `to`"
     if isinstance(o, (Tensor,PackedSequence)): return False
     return callable(getattr(o, 'to', None))
 
@@ -55,7 +55,7 @@ def _get_length(o):
 def find_bs(
     b:Any # a batch
 ) -> int:
-    "Return the batch size: the length of the first list of samples or tensor, or a `batch_size`; else raise ValueError"
+    "Return the length of the first list of samples or tensor, or the `batch_size` of an object; else raise ValueError"
     first = b
     if type(b) in (tuple,list) and b: first = b[0]
     if isinstance(first, Tensor) and first.ndim: return first.shape[0]   # the common case, in every batch
@@ -266,7 +266,7 @@ def split_batch(
     b:Any,              # a tuple or list, a tensor, a mapping, a dataclass, or an object with a method `to`
     n_inp:int|None=None # how many elements go to the model; `None`: all but the last
 ) -> tuple[tuple,tuple]:
-    "Split a batch into `(inputs, targets)`; raise TypeError or ValueError if it is not a batch, or too short"
+    "Split a batch into `(inputs, targets)`; raise TypeError if `b` is not a batch, ValueError if it is too short"
     if isinstance(b, (tuple,list,L)):
         n = n_inp
         if not n:

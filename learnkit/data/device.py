@@ -142,7 +142,7 @@ class Transfer:
         return pinned.to(self.device, non_blocking=True)
 
 class Borrowed(GetAttr):
-    "Iterates over `it`; fetches a batch only after the previous one was copied out of the loader's memory"
+    "Iterates over `it`; fetches each batch only after the previous batch was copied out of the loader's memory"
     _default = 'it'
     def __init__(self,
         it:Iterator,      # an iterator of batches

@@ -24,21 +24,21 @@ from ..loop.check import func_name, unwrap_partial
 from ..loop.tracebacks import text_of
 
 # %% ../../nbs/data/45a_explain.ipynb #873ee85e
-_kinds = dict(
+_losses_by_kind = dict(
     classes = (nn.CrossEntropyLoss, nn.NLLLoss, F.cross_entropy, F.nll_loss),
     binary  = (nn.BCEWithLogitsLoss, F.binary_cross_entropy_with_logits),
     numbers = (nn.BCELoss, nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss,
                F.binary_cross_entropy, F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss))
-_kind_of = {k:kind for kind,ks in _kinds.items() for k in ks}
+_kind_by_loss = {k:kind for kind,ks in _losses_by_kind.items() for k in ks}
 
 def loss_kind(
     loss_func:Any # any loss function, maybe a `partial`
 )->str|None: # 'classes', 'binary' (logits of yes or no), 'numbers' (element-wise); None for any other loss
     "Return which kind of PyTorch's loss functions `loss_func` is"
     f = unwrap_partial(loss_func)
-    if inspect.isfunction(f): return _kind_of.get(f)
+    if inspect.isfunction(f): return _kind_by_loss.get(f)
     for cls in type(f).__mro__:
-        if cls in _kind_of: return _kind_of[cls]
+        if cls in _kind_by_loss: return _kind_by_loss[cls]
     return None
 
 # %% ../../nbs/data/45a_explain.ipynb #2ef5a9ec
@@ -302,7 +302,7 @@ _unequal_lists = 'each element in list of batch should be of equal size'
 def collate_hint(
     e:Exception # the exception that the run raised
 )->str: # empty if `e` is not a collate error
-    "Return a hint if samples of different shapes could not be stacked into one tensor"
+    "Return a hint if samples of different shapes or lengths could not be stacked into one tensor"
     if _unequal_lists in text_of(e): return (
         'The samples of the batch hold lists of different lengths, which cannot become one tensor: give the loader a '
         '`collate_fn` that makes them equal, for instance by padding.')
@@ -330,7 +330,7 @@ def output_loss(
 def loss_value_hint(
     loss:Any # the value that a loss function returned instead of a tensor
 ) -> str:
-    "Return what to do instead of returning `loss`, a value that is not a tensor, from a loss function"
+    "Return advice on what a loss function should return instead of `loss`, which is not a tensor"
     if loss is None: return 'is there a `return` in each of its branches?'
     if isinstance(loss, Mapping): return 'return a plain `dict` of the parts of the loss, whose sum is trained on'
     if is_listy(loss): return ('return the loss to train on, or a dictionary of several losses, whose sum is trained '
@@ -430,7 +430,7 @@ def _get_tensors_in_memory(dl):
 def sample_with_nan(
     dl:Any # a loader
 ) -> int|None: # an index of the dataset
-    "Return the index of the first sample with NaN or infinite values, or None without one or if data is not in memory"
+    "Return the index of the first in-memory sample with NaN or infinite values, or None if there is none"
     found = []
     for t in _get_tensors_in_memory(dl):
         if not t.is_floating_point(): continue
@@ -443,12 +443,12 @@ def find_nan_in_batch(
     xb:tuple, # the inputs of a batch
     yb:tuple  # the targets of a batch
 ) -> str|None:
-    "Return the name of the first input or target with NaN or infinite values, or None; wait for the device"
-    for name,value in _named_values(xb, yb):
+    "Return the name of the first input or target with NaN or infinite values, or None if all are finite"
+    for name,value in _iterate_named_values(xb, yb):
         if any(map(_has_nonfinite, leaves(value))): return name
     return None
 
-def _named_values(xb, yb):
+def _iterate_named_values(xb, yb):
     "Yield each input and target with its name in messages; each entry of a mapping separately"
     for part,values in (('input `xb', xb), ('target `yb', yb)):
         for i,value in enumerate(values):
@@ -466,7 +466,7 @@ def check_ahead(
     dls:Any,      # the `DataLoaders` of a fit
     loss_func:Any # the loss function of the fit
 ) -> None:
-    "Check the validation data before training: raise ValueError if it is empty, warn if it alone has no target"
+    "Check the validation data before training: raise ValueError if it is empty, warn if only this data has no target"
     if loader_len(dls.valid)==0: raise no_batch('validation', dls.valid)
     if loss_func is None: return
     b,n_inp = _get_batch_in_memory(dls.valid),getattr(dls, 'n_inp', None)
@@ -487,11 +487,11 @@ _shapes:Any = WeakKeyDictionary()   # dataset -> the shape of the first input of
 def _read_shape(dl, ds):
     "Return the shape of the first input of the first sample, read without side effects; None if that fails"
     with snapshot_random(), snapshot_loader(dl):
-        try: return _get_shape(_get_first(ds[0]))
+        try: return _get_shape(_get_first_element(ds[0]))
         except Exception: return None   # the prediction reports any problem in more detail
 
 # %% ../../nbs/data/45c_unfetched.ipynb #c4d86a1b
-def _get_first(o):
+def _get_first_element(o):
     if isinstance(o, (list,tuple)) and o: return o[0]
     return o
 
@@ -506,7 +506,7 @@ def _get_sample_shape(dl):
     "Return the shape of the first input of a sample of `dl`; None if it is not an array, or the data is a stream"
     b = _get_batch_in_memory(dl)
     if b is not None:
-        shape = _get_shape(_get_first(b))
+        shape = _get_shape(_get_first_element(b))
         if shape is None: return None
         return shape[1:]
     ds = getattr(dl, 'dataset', None)
@@ -569,16 +569,16 @@ def check_unfetched(
 ) -> None:
     "Record that a batch was cancelled before it was fetched; raise RuntimeError if this never ends, or ended the data"
     handler = getattr(e, 'raised_in', None)   # `None`: the exception comes from the data itself
-    if handler is None: return _check_data(batches, _count_in_a_row(batches, i), i, e)
+    if handler is None: return _check_data_not_lost(batches, _count_consecutive(batches, i), i, e)
     if not handler.startswith('`before_fetch`'): return
     batches.skipped += 1
-    n = _count_in_a_row(batches, i)
+    n = _count_consecutive(batches, i)
     if n>=max_unfetched: raise RuntimeError(
         f'{n} batches in a row were cancelled before they were fetched. This would never end, as a `CancelBatch` in '
         '`before_fetch` fetches nothing. Raise it in `after_fetch` to skip a batch, or '
         f"`Cancel{'Train' if training else 'Valid'}` to end the phase.")
 
-def _count_in_a_row(batches, i):
+def _count_consecutive(batches, i):
     "Return how many batches in a row, up to batch `i`, were cancelled before they were fetched"
     last,n = getattr(batches, 'unfetched', (None,0))
     if last!=i-1: n = 0   # the previous batch was fetched
@@ -586,7 +586,7 @@ def _count_in_a_row(batches, i):
     return n+1
 
 # %% ../../nbs/data/45c_unfetched.ipynb #86153c69
-def _check_data(batches, n, i, e):
+def _check_data_not_lost(batches, n, i, e):
     "Raise RuntimeError if the data, which raised the Cancel `e` at batch `i`, has lost samples or would never end"
     name = find_generator_in_workers(batches.loader)
     if name is not None: raise data_ended_error(name, i)   # the other workers still have data
@@ -597,7 +597,7 @@ def _check_data(batches, n, i, e):
         f'The data raised `CancelBatch` for {n} batches in a row, and would not end. '
         'Skip such samples in the dataset, or raise StopIteration when there are no more.')
 
-def _warn_of_more(batches, i, training):
+def _warn_extra_batches(batches, i, training):
     if loader_len(batches.loader) is None: return
     warn(f"the {'training' if training else 'validation'} loader yielded {i} batches, but its `len` is {batches.n}: "
          'schedules depend on `len`, so they did not advance any more. Correct `__len__` of the loader, or '
@@ -608,10 +608,10 @@ def check_complete(
     i:int,               # the number of its batches, including cancelled ones
     training:bool=True   # is it a training phase?
 ) -> None:
-    "Raise RuntimeError if a `CancelBatch` ended the data's generator; warn if the loader's `len` is wrong"
+    "Raise RuntimeError if a `CancelBatch` ended the data's generator; warn if the number of batches differs from `len`"
     n = batches.n
     if n is not None:
-        if i>n: return _warn_of_more(batches, i, training)
+        if i>n: return _warn_extra_batches(batches, i, training)
         if i==n: return
     last,name = getattr(batches, 'ended', (None,None))
     if name is not None and last==i-1: raise data_ended_error(name, i-1)

@@ -139,7 +139,7 @@ class StorePath:
         inner = [PurePosixPath(str(o).lstrip('/')).relative_to(self.inner) for o in found]
         return [self/path for path in inner if fnmatchcase(path.name, pattern)]
     def fingerprint(self) -> str:
-        "Return a string that changes when the file does"
+        "Return a string that changes when the file changes"
         return self._call_store('ukey')
 
     def read_bytes(self) -> bytes:
@@ -163,7 +163,7 @@ class StorePath:
     def unlink(self,
         missing_ok:bool=False # True: do nothing if the file does not exist
     ) -> None:
-        "Delete the file"
+        "Delete the file; if `missing_ok`, do nothing if it does not exist"
         if missing_ok and not self.exists(): return
         self._call_store('rm_file')
     def replace(self,
@@ -418,7 +418,7 @@ def read_state(
     mmap:bool=False,    # leave the tensors of a local `.pth` in the file, which stays open, until they are read
     verified:bool=False # was the checksum of the whole file compared?
 ) -> dict:
-    "Read a state dict to the CPU, without running code; raise FileNotFoundError, or ValueError if it holds none"
+    "Read a state dict from a file, to the CPU; raise FileNotFoundError, or ValueError if the file holds no state dict"
     if isinstance(file, Path|StorePath): _check_path(file)
     else: check_format(file)
     if is_safetensors(file): return read_safetensors(file)[0]

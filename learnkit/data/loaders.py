@@ -348,7 +348,7 @@ def set_epoch(
     o:Any,    # a loader or a sampler; other objects are ignored
     epoch:int # the number of the epoch that begins
 ) -> None:
-    "Call `o.set_epoch(epoch)`; if `o` has no such method, call it on its dataset and samplers"
+    "Call `o.set_epoch(epoch)`; if `o` has no such method, call that of its dataset and of its samplers"
     if hasattr(o, 'set_epoch'): return o.set_epoch(epoch)
     for name in ('dataset','sampler','batch_sampler'):
         part = getattr(o, name, None)

@@ -18,7 +18,7 @@ try: import fcntl
 except ImportError: fcntl = None   # Windows has no locks of this kind
 
 # %% ../../nbs/data/47a_lock.ipynb #5d1c7a0e
-_locked_here = set()      # the identity of each file that this process has locked
+_locked_files = set()      # the identity of each file that this process has locked
 _acquire_lock = Lock()    # one thread at a time acquires a lock
 
 def _get_identity(path):
@@ -48,17 +48,17 @@ class FileLock:
     pid:int|None = None   # the id of the process that has the lock; a forked child does not have it
     @uninterrupted
     def acquire(self,
-        path:Path,  # the file that is locked; its folder is created
-        what:Any,   # name of the locked file or folder, for the error
-        instead:str # remedy to suggest in the error
+        path:Path, # the file that is locked; its folder is created
+        name:Any,  # name of the locked file or folder, for the error
+        remedy:str # what to do instead of waiting, for the error
     ) -> None:
         "Lock `path`, if files can be locked here; raise ValueError if it is locked already, or is a symbolic link"
         if fcntl is None or self.f is not None: return
-        self.path,self.what,self.instead = path,what,instead
+        self.path,self.name,self.remedy = path,name,remedy
         if path.is_symlink(): raise ValueError(
             f'{path} is a symbolic link, whose target would be overwritten: delete the link, or use another path')
         with _acquire_lock:
-            if _get_identity(path) in _locked_here: self._raise_in_use('of this process')
+            if _get_identity(path) in _locked_files: self._raise_in_use('of this process')
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 f = open(path, 'a+', errors='replace', opener=_open_lock)
@@ -67,10 +67,10 @@ class FileLock:
                 f.close()
                 return
             self.f,self.identity,self.pid = f,_get_identity(f.fileno()),os.getpid()
-            _locked_here.add(self.identity)
+            _locked_files.add(self.identity)
         if self.identity!=_get_identity(path):   # the last owner removed the file just before it was locked
             self.release()
-            self.acquire(path, what, instead)
+            self.acquire(path, name, remedy)
 
     def _lock(self, f):
         "Lock the file, and write this process's id into it; return False if files cannot be locked here"
@@ -89,7 +89,7 @@ class FileLock:
         return True
 
     def _raise_in_use(self, owner): raise _InUse(
-        f'{self.what} is in use by another run {owner}: wait until that run has ended, or {self.instead}')
+        f'{self.name} is in use by another run {owner}: wait until that run has ended, or {self.remedy}')
 
     @uninterrupted
     def release(self) -> None:
@@ -100,7 +100,7 @@ class FileLock:
             with suppress(OSError):   # if deleting fails, the file stays, but is not locked any more
                 if is_own: self.path.unlink()
         finally:
-            _locked_here.discard(self.identity)
+            _locked_files.discard(self.identity)
             with suppress(OSError): self.f.close()   # fails if a full disk has no space for the text in the file
             self.f = None
 
@@ -117,12 +117,12 @@ from typing import BinaryIO
 # %% ../../nbs/data/47b_hidden.ipynb #6c97b3a3
 _suffix = '.learnkit.tmp'
 _buffer_size = 2**20   # in bytes; combines the writes of small tensors
-_cleaned = set()   # folders in which this process has removed the files of killed processes
+_cleaned_folders = set()   # folders in which this process has removed the files of killed processes
 
 def _make_hidden_path(path): return path.with_name(f'.{path.name}.{os.urandom(4).hex()}{_suffix}')
 def _get_folder(hidden): return hidden.with_suffix('.d')   # the hidden folder that the lock of this file protects
 
-def _claim(f, flags=0):
+def _try_lock(f, flags=0):
     "Lock an open file; return False if another process holds the lock, or files cannot be locked here"
     if fcntl is None: return False
     try: fcntl.flock(f, fcntl.LOCK_EX | flags)
@@ -130,7 +130,7 @@ def _claim(f, flags=0):
     return True
 
 # %% ../../nbs/data/47b_hidden.ipynb #6b098920
-def _finish(hidden):
+def _finish_swap(hidden):
     "Finish a `swap_folder` that was killed between its two renames, and remove the hidden file and its folder"
     folder = _get_folder(hidden)
     name = re.sub(r'\.[0-9a-f]{8}$', '', hidden.name[1:-len(_suffix)])
@@ -146,11 +146,11 @@ def remove_leftovers(
     "Remove the hidden files that killed processes left in `folder`; only the first call for a folder looks for them"
     if fcntl is None: return   # without locks, files that are still being written cannot be recognized
     key = folder.absolute()
-    if key in _cleaned: return
-    _cleaned.add(key)
+    if key in _cleaned_folders: return
+    _cleaned_folders.add(key)
     for hidden in folder.glob(f'.*{_suffix}'):   # a file that is being written is locked, and stays
         with suppress(OSError), open(hidden, 'rb') as f:
-            if _claim(f, fcntl.LOCK_NB): _finish(hidden)
+            if _try_lock(f, fcntl.LOCK_NB): _finish_swap(hidden)
 
 # %% ../../nbs/data/47b_hidden.ipynb #f097d10d
 def open_hidden(
@@ -162,7 +162,7 @@ def open_hidden(
     while True:
         hidden = _make_hidden_path(path)
         f = open(hidden, 'wb', _buffer_size, opener=partial(os.open, mode=mode))
-        _claim(f)
+        _try_lock(f)
         if hidden.exists(): return hidden,f
         f.close()   # another process's `remove_leftovers` deleted it before it was locked
 
@@ -178,7 +178,7 @@ def hidden_folder(
         try:
             folder.mkdir(0o700)
             yield folder
-        finally: _finish(hidden)
+        finally: _finish_swap(hidden)
 
 # %% ../../nbs/data/47b_hidden.ipynb #08cce38d
 def copy_mode(
@@ -218,20 +218,20 @@ class Draft:
 
     @uninterrupted
     def publish(self,
-        stale:Any=() # names of old files to remove, unless a new file has the name
+        stale_names:Any=() # names of old files to remove, unless a new file has the name
     ) -> None:
-        "Flush the files to the disk, remove the `stale` files, move the new files into the folder, and close the draft"
+        "Flush the files to the disk, remove the old files, move the new files into the folder, and close the draft"
         new = []
         if self.block: new = sorted(self.path.iterdir())
         for file in new:
             copy_mode(self.folder/file.name, file)
             with open(file, 'rb') as f: os.fsync(f.fileno())
-        for name in {*stale} - {file.name for file in new}: (self.folder/name).unlink(missing_ok=True)
+        for name in {*stale_names} - {file.name for file in new}: (self.folder/name).unlink(missing_ok=True)
         for file in new: file.replace(self.folder/file.name)
         self.close()
 
     @uninterrupted
     def close(self) -> None:
-        "Remove the hidden folder and its files; do nothing if that is done already"
+        "Remove the hidden folder and its files; do nothing in later calls"
         block,self.block = self.block,None
         if block: block.__exit__(None, None, None)

@@ -22,7 +22,7 @@ from ..loop.check import check_args
 def get_model(
     m:nn.Module # a model, perhaps wrapped
 ) -> nn.Module:
-    "Return the model inside `DistributedDataParallel`, `DataParallel` and `torch.compile`; `m` itself if not wrapped"
+    "Return the model inside `DistributedDataParallel`, `DataParallel` and `torch.compile`, or `m` if it is not wrapped"
     if isinstance(m, (DataParallel, DistributedDataParallel)): return get_model(m.module)
     is_compiled = isinstance(m, nn.Module) and '_orig_mod' in m._modules
     if not is_compiled: return m

@@ -110,7 +110,7 @@ def item_find(
 def is_record(
     o:Any # anything
 ) -> bool:
-    "Return whether `o` is an instance of a dataclass that is not a mapping, as the outputs of transformers are"
+    "Return whether `o` is an instance of a dataclass and not a mapping; the outputs of transformers are both"
     return is_dataclass(o) and not isinstance(o, (type,Mapping))
 
 def make_record(
@@ -195,10 +195,10 @@ def _concat_lists(xs, dim):
 
 # %% ../../nbs/data/00_nested.ipynb #aebe96c7
 def nested_reorder(
-    t:Any,   # tensors in nested containers, as `to_concat` returns them
+    t:Any,   # tensors in nested containers, as `to_concat` returns them; None stays None
     idxs:Any # the indices of the samples to select, in this order: a tensor or a list of integers
 ) -> Any:
-    "Select the samples `idxs` from each tensor and list of samples in `t`; raise TypeError for other leaves but None"
+    "Select the samples `idxs` from each tensor and list of samples in `t`; raise TypeError for leaves that are neither"
     if is_listy(idxs): idxs = [*idxs]
     idxs = torch.as_tensor(idxs, dtype=torch.long)
     if t is None: return t

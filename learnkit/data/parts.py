@@ -43,7 +43,7 @@ sampler_names = 'sampler','batch_sampler'
 def contents_of(
     o:Any # a function, a container, or an object
 ) -> Iterable[tuple[Any, Any]]:
-    "Return `(key, object)` pairs of the objects that `o` refers to: up to 100 of a container; none without attributes"
+    "Return `(key, object)` pairs for what `o` refers to: up to 100 of a container, none for a value without attributes"
     if isinstance(o, function_types): return enumerate(of_function(o))
     if isinstance(o, (list,tuple)): return enumerate(o[:100])
     if isinstance(o, dict): return [*o.items()][:100]
@@ -75,7 +75,7 @@ def walk_parts(
         yield from walk_parts(v, (*path,k), seen, is_skipped, is_leaf, depth-1)
 
 # %% ../../nbs/data/52_parts.ipynb #9ce2bb5d
-def _is_no_data(o): return isinstance(o, excluded_types)
+def _is_excluded(o): return isinstance(o, excluded_types)
 
 def objects_in(
     **parts:Any # parts of a loader, by name
@@ -83,7 +83,7 @@ def objects_in(
     "Return a dict of the objects with attributes in `parts`, by dotted path; skip those of `excluded_types`"
     found,seen = {},{}
     for name,part in parts.items():
-        for path,o in walk_parts(part, (name,), seen, _is_no_data, is_stateful): found['.'.join(map(str, path))] = o
+        for path,o in walk_parts(part, (name,), seen, _is_excluded, is_stateful): found['.'.join(map(str, path))] = o
     return found
 
 def data_objects(

@@ -23,12 +23,12 @@ from .device import default_device
 from .nested import apply
 
 # %% ../../nbs/data/15a_process.ipynb #b66b8c12
-_alone = ContextVar('alone', default=False)   # is this a block of `alone`?
+_is_alone = ContextVar('alone', default=False)   # is this a block of `alone`?
 _is_initialized = getattr(dist, 'is_initialized', bool)   # `bool()` is False: for PyTorch without process groups
 
 def in_group() -> bool:
     "Return whether this process belongs to a process group and is not in an `alone` block"
-    return _is_initialized() and not _alone.get()
+    return _is_initialized() and not _is_alone.get()
 
 def shared_store() -> Any:
     "Return the default store of the process group"
@@ -47,7 +47,7 @@ def set_rank(
 def rank_distrib() -> int:
     "Return the rank of this process: in the process group, or as given to `set_rank` (default: 0); in `alone`, 0"
     if in_group(): return dist.get_rank()
-    if _alone.get(): return 0
+    if _is_alone.get(): return 0
     return _ungrouped_rank[0]
 
 def num_distrib() -> int:
@@ -99,7 +99,7 @@ def maybe_gather(
 ) -> Tensor|None:
     "Join all processes' tensors, or average scalars; return None if all are None; raise ValueError if shapes differ"
     if num_shards()==1: return x
-    return _gather(x, shard_ranks())
+    return _gather_tensors(x, shard_ranks())
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887b
 _array_dtypes = {torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bool}
@@ -229,15 +229,15 @@ class _Piece(NamedTuple):
         return self.shape[0]
     def tensor(self): return torch.tensor(self.values, dtype=self.dtype).view(self.shape or 1)
 
-def _describe(x):
+def _describe_tensor(x):
     if x is None: return None
     values = None
     if x.numel()<=16: values = x.tolist()
     return _Piece(tuple(x.shape), x.dtype, x.device.type, values)
 
-def _gather(x, ranks) -> Any:
+def _gather_tensors(x, ranks) -> Any:
     "Return the tensors of these processes, concatenated; the mean of scalars; None if no process has a tensor"
-    by_rank = gather_objects(_describe(x))
+    by_rank = gather_objects(_describe_tensor(x))
     pieces = [piece for piece in by_rank if piece is not None]
     if not pieces: return None
     _check_compatible(pieces)
@@ -288,7 +288,7 @@ def largest(
 ) -> float:
     "Return the largest `x` of all processes; all processes must call this function"
     if num_distrib()==1: return x
-    by_rank = _gather(torch.tensor([x], dtype=torch.float64), range(num_distrib()))
+    by_rank = _gather_tensors(torch.tensor([x], dtype=torch.float64), range(num_distrib()))
     return max(by_rank.tolist())
 
 # %% ../../nbs/data/15a_process.ipynb #d1cf6bc4
@@ -299,7 +299,8 @@ def gather_turns(
     "Concatenate the processes' batches: the first of each process, then the second, …; return None if all are None"
     if num_shards()==1: return x
     ranks = shard_ranks()
-    whole,sizes_by_rank = _gather(x, ranks),gather_objects(sizes)   # every process must call it, even without a batch
+    # every process must call both, even without a batch
+    whole,sizes_by_rank = _gather_tensors(x, ranks),gather_objects(sizes)
     if whole is None: return None
     sizes_of_all = [sizes_by_rank[rank] for rank in ranks]
     parts_by_rank = []
@@ -354,9 +355,9 @@ def undivided() -> AbstractContextManager[None]:
 @contextmanager
 def alone() -> Iterator[None]:
     "Context manager in which this process acts as if it were the only process"
-    token = _alone.set(True)
+    token = _is_alone.set(True)
     try: yield
-    finally: _alone.reset(token)
+    finally: _is_alone.reset(token)
 
 # %% ../../nbs/data/15a_process.ipynb #d5b18d40
 def to_detach(

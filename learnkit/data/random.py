@@ -316,7 +316,7 @@ def _read_memory(o):
     return ctypes.string_at(id(o)+header, type(o).__basicsize__-header)
 
 def rng_fingerprints() -> dict:
-    "Return a value for each global CPU generator that changes when it draws, by its parameter of `set_random_states`"
+    "Return a value for each global CPU generator that changes when it draws, by parameter name of `set_random_states`"
     return dict(random_state=random.getstate(), torch_state=torch.get_rng_state().numpy().tobytes(),
                 numpy_state=_hash_numpy_generator())
 

@@ -174,7 +174,7 @@ class ResumableLoader(GetAttr):
     first_loaded = 0          # the number of the first batch that is loaded; those before `first_batch` are dropped
     it:Any = None             # its iterator; for a map-style dataset a weak reference to it
     steps:Any = None          # the `StepRecorder` of a loader whose batches are read again on resume
-    opened:Any = None         # the `OpenedBatches` of a loader whose batches are read again
+    opened_batches:Any = None # the `OpenedBatches` of a loader whose batches are read again
     base_seed:int|None = None # the base seed of the workers
     workers_persisted = False # did the workers start in an earlier pass?
     retries = False           # does it begin again if the data yields no batch?
@@ -191,11 +191,11 @@ class ResumableLoader(GetAttr):
         if plain: self.stateful = find_position_tracker(dl)
         self.generators = []
         if not self.seeded: self.generators = generators_in(dl)
-        self.to_restore = []   # the generators whose states are restored after the pass has begun
-        if plain and self.stateful is not None: self.to_restore = self.generators
+        self.generators_to_restore = []   # the generators whose states are restored after the pass has begun
+        if plain and self.stateful is not None: self.generators_to_restore = self.generators
         self.records_workers = False   # are the random states of the workers recorded?
         if self.indexed:
-            self.to_restore = generators_in(dl.dataset, dl.collate_fn)
+            self.generators_to_restore = generators_in(dl.dataset, dl.collate_fn)
             self.records_workers = bool(dl.num_workers) and dl.in_order and not draws_nothing(dl)
             self.resumable_sampler = self._find_sampler()
 
@@ -254,7 +254,7 @@ class ResumableLoader(GetAttr):
     def begin_at(self,
         state:dict # a result of `state`
     ) -> None:
-        "Let the next pass begin at position `state`; restore generators now if that position is the start of a pass"
+        "Let the next pass begin at position `state`; if that is the start of a pass, restore the data's generators now"
         self.place = state
         # in the middle of a pass, they are restored after the pass has begun
         if not state['done']: self._set_generators(self.generators, state['now'])
@@ -264,7 +264,7 @@ class ResumableLoader(GetAttr):
     ) -> None:
         "Let the next pass begin with the current random states, and skip its first `n` batches"
         begun = dict(rng={}, own=[*map(generator_state, self.generators)])
-        self.begin_at(dict(done=n, begun=begun, now=[*map(generator_state, self.to_restore)]))
+        self.begin_at(dict(done=n, begun=begun, now=[*map(generator_state, self.generators_to_restore)]))
 
     def check(self,
         place:dict # the position to check, as `state` returns it
@@ -273,7 +273,7 @@ class ResumableLoader(GetAttr):
         done,now = place.get('done'),place.get('now')
         if type(done) is not int or done<0: self._fail(f"`done` is {done!r:.40}")
         begun,present_generators = dict(rng={}, own=now),self.generators
-        if done: begun,present_generators = place.get('begun'),self.to_restore
+        if done: begun,present_generators = place.get('begun'),self.generators_to_restore
         if not isinstance(begun, dict) or begun.keys()!={'rng','own'}: self._fail(f'`begun` is {begun!r:.40}')
         self._check_generators(self.generators, begun['own'])
         self._check_generators(present_generators, now)
@@ -304,14 +304,14 @@ class ResumableLoader(GetAttr):
     def _get_random_states(self) -> dict[str, Any]:
         "Return the states of the global generators, and of the data's own"
         return dict(rng=pack_state(states_of(rng_fingerprints())), own=[*map(generator_state, self.generators)])
-    def _set_random(self, rng, own):
+    def _set_random_states(self, rng, own):
         set_random_states(**rng)
         self._set_generators(self.generators, own)
     def _set_generators(self, generators, states):
         for g,s in zip(generators, states): set_generator(g, s)
     def _make_rng_restorer(self):
         "Return a function that restores the current random states"
-        return partial(self._set_random, **self._get_random_states())
+        return partial(self._set_random_states, **self._get_random_states())
 
     def __iter__(self) -> Iterator:
         place,self.place = self.place or {},None
@@ -319,16 +319,16 @@ class ResumableLoader(GetAttr):
         now = self.start_states = self._get_random_states()
         if self.first_batch:
             self.start_states = place['begun']
-            self._set_random(**self.start_states)
+            self._set_random_states(**self.start_states)
         if self.data_state is not None: self.data_state.begin()
-        self.it = it = self._begin(place)
+        self.it = it = self._begin_pass(place)
         if self.indexed: self.it = weakref.ref(it)   # a reference would keep the workers alive after the pass
         if self.first_batch:   # undo the draws of the skipped batches
             set_random_states(**now['rng'])
-            self._set_generators(self.to_restore, place.get('now', ()))
+            self._set_generators(self.generators_to_restore, place.get('now', ()))
         return it
 
-    def _begin(self, place:dict):
+    def _begin_pass(self, place:dict):
         "Return an iterator over the batches from the position `place` on; empty: from the start"
         if self.indexed: return self._begin_indexed(place)
         if self.seeded: self.dl.begin_at(self.limit, **place.get('seeded') or {})
@@ -339,23 +339,23 @@ class ResumableLoader(GetAttr):
 
     def _begin_rereading(self, place):
         "Return an iterator over the batches from `place` on, for a loader that can only be read from the start"
-        self.opened = it = OpenedBatches(self._open_stream(place))
-        if getattr(self.dl, 'num_workers', 0): self._drop(it)
+        self.opened_batches = it = OpenedBatches(self._open_stream(place))
+        if getattr(self.dl, 'num_workers', 0): self._drop_batches(it)
         else:
             it = self.steps = StepRecorder(it, place.get('steps'))
             for _ in it.again(self.first_batch): pass
-            if it.ended: self._check_shorter()
-        first_hash = self.opened.first_hash
+            if it.ended: self._check_long_enough()
+        first_hash = self.opened_batches.first_hash
         if self.first_batch and first_hash!=place.get('opened', first_hash): warn(_other_batches)
         return it
 
-    def _check_shorter(self):
+    def _check_long_enough(self):
         "Raise ValueError because the data ended before the position; with sharded data, do nothing"
         # with several shards, this process may have had a longer shard
         if num_shards()==1: raise ValueError(
             f'The run to resume had trained on {self.first_batch} batches of this epoch, but the training data has '
-            'fewer. Resume with the data of the run, or from a checkpoint with `-epoch-` in its name. To begin a new fit '
-            "with its weights: `learn.model.load_state_dict(read_checkpoint(path)['model'])`.")
+            'fewer. Resume with the data of the run, or from a checkpoint with `-epoch-` in its name. To begin a new '
+            "fit with its weights: `learn.model.load_state_dict(read_checkpoint(path)['model'])`.")
 
     def _open_stream(self, place):
         dl = self.dl
@@ -370,16 +370,16 @@ class ResumableLoader(GetAttr):
         "Return an iterator over a stream whose workers report changes that no checkpoint saves"
         dl = self.dl
         recorder = StreamWorkerRecorder(dl)
-        it = self._call_with(dl.__iter__, collate_fn=recorder, worker_init_fn=recorder.begin)
+        it = self._call_with_attributes(dl.__iter__, collate_fn=recorder, worker_init_fn=recorder.begin)
         record_stream(it)
         return it
 
-    def _drop(self, it):
+    def _drop_batches(self, it):
         "Drop the batches of `it` before the position, ignoring the errors that they raise; return `it`"
         for _ in range(self.first_batch):
             try: next(it)
             except StopIteration:
-                self._check_shorter()
+                self._check_long_enough()
                 break
             except Exception: continue
         return it
@@ -398,17 +398,17 @@ class ResumableLoader(GetAttr):
         must_remake = self.records_workers and self.first_batch>0 and are_unknown
         self.first_loaded = self.first_batch
         if must_remake: self.first_loaded = 0
-        if place: self._skip_done(place)
+        if place: self._skip_trained(place)
         recorder = None
         if self.records_workers and not workers_live:
             recorder = WorkerRecorder(dl, self.base_seed, self.first_loaded, states or {})
         it = self._open_indexed(recorder)
         if place: self.resumable_sampler.take_skipped()
         if self.base_seed is None: self.base_seed = it._base_seed
-        if must_remake: return self._drop(it)
+        if must_remake: return self._drop_batches(it)
         return it
 
-    def _skip_done(self, place):
+    def _skip_trained(self, place):
         self.resumable_sampler.skip = Skip(self.first_loaded, place.get('taken', 0), place.get('steps'))
         if self.workers_persisted: self.resumable_sampler.restore_rng = self._make_rng_restorer()
 
@@ -416,11 +416,11 @@ class ResumableLoader(GetAttr):
         "Return an iterator over the loader, created while the `ResumableSampler` and `recorder` are part of the loader"
         attributes = {self._sampler_name:self.resumable_sampler}
         if recorder is not None: attributes.update(collate_fn=recorder, worker_init_fn=recorder.begin)
-        it = self._call_with(self.dl.__iter__, **attributes)
+        it = self._call_with_attributes(self.dl.__iter__, **attributes)
         if recorder is not None: record_batches(it, recorder)
         return it
 
-    def _call_with(self, f, **attributes):
+    def _call_with_attributes(self, f, **attributes):
         "Call `f` while the loader has these attributes; return its result"
         own = vars(self.dl)
         before = {k:own[k] for k in attributes}
@@ -438,7 +438,7 @@ class ResumableLoader(GetAttr):
         if self.retries and not self.first_batch: restart = self._make_restart()
         if is_over: it = iter(())
         else: it = self._open_positioned()
-        if not is_resumed: self._drop(it)
+        if not is_resumed: self._drop_batches(it)
         batches = self._wrap_positioned(it, restart, is_resumed)
         batches.ended = is_over   # even if no batch is requested after this
         return batches
@@ -483,7 +483,7 @@ class ResumableLoader(GetAttr):
         begins_workers = self._reads_stream_in_workers() and self.dl._iterator is None
         if not begins_workers: return self.stateful.state_dict()
         recorder = StreamWorkerRecorder(self.dl)
-        state = self._call_with(self.stateful.state_dict, collate_fn=recorder, worker_init_fn=recorder.begin)
+        state = self._call_with_attributes(self.stateful.state_dict, collate_fn=recorder, worker_init_fn=recorder.begin)
         if self.dl._iterator is not None: record_stream(self.dl._iterator)
         return state
 
@@ -546,7 +546,7 @@ class ResumableLoader(GetAttr):
         "Return the position to resume from, as numbers, tensors and strings, or None before the first pass"
         if self.place is not None or self.start_states is None: return self.place
         generators = self.generators
-        if n_done: generators = self.to_restore
+        if n_done: generators = self.generators_to_restore
         place:dict[str, Any] = dict(done=n_done, now=[*map(generator_state, generators)])
         if n_done: place['begun'] = self.start_states
         if self.indexed: place.update(self._get_order(n_done))
@@ -559,7 +559,9 @@ class ResumableLoader(GetAttr):
         "Return the additional state of a loader that can only be read from the start"
         state:dict[str, Any] = {}
         if self.steps is not None: state['steps'] = self.steps.states
-        if self.opened is not None and self.opened.first_hash is not None: state['opened'] = self.opened.first_hash
+        first_hash = None
+        if self.opened_batches is not None: first_hash = self.opened_batches.first_hash
+        if first_hash is not None: state['opened'] = first_hash
         return state
 
     def why_inexact(self,
@@ -578,7 +580,7 @@ class ResumableLoader(GetAttr):
 
     def _explain_state(self, place):
         "Return why the state of data that tracks its position may not be enough; None if no reason is known"
-        if self._may_continue(place): return (
+        if self._may_continue_pass(place): return (
             f'its last pass was interrupted, and {type(self.stateful).__name__} does not report whether the next pass '
             'continues from there. A resumed run begins a new pass; with `StepsPerEpoch` it continues')
         if self._has_drawn_in_workers() and is_stateful(self.dl.dataset): return (
@@ -616,7 +618,7 @@ class ResumableLoader(GetAttr):
         it = self._get_workers_iterator()
         return isinstance(it, RecordedStream) and it.drawn
 
-    def _may_continue(self, place):
+    def _may_continue_pass(self, place):
         "Return whether data that tracks its position may continue an interrupted pass, instead of beginning a new one"
         if self.stateful is None: return False
         if self.seeded: dl,state = self.dl.dl,place.get('seeded', {}).get('state', 0)

@@ -19,7 +19,7 @@ from .stateful import hash_seed, seed_cpu
 class SeededDataset(Dataset):
     """Wraps the dataset `ds`, with keys `(seed, epoch, index)`: the random numbers of a sample depend only on its key
 
-    If `__getitems__` of `ds` returns whole batches, those of a batch depend on the key of its first sample."""
+    If `__getitems__` of `ds` returns whole batches, their random numbers depend on the key of the first sample."""
     draws = False   # has `__getitems__` of `ds` drawn random numbers for a batch of samples?
     def __init__(self,
         ds:Any,                # a map-style dataset
@@ -190,7 +190,7 @@ class SeededLoader(GetAttr):
 
     @property
     def batch_indices(self) -> Sequence|None:
-        "The dataset indices of each batch of the epoch, from `start` on; None if the dataset is not map-style"
+        "The dataset indices of each batch of the epoch, from `start` on, or None if the dataset is not map-style"
         if self.replay is None: return None
         return self.replay.recorded
 
@@ -254,7 +254,7 @@ class SeededLoader(GetAttr):
     def position(self,
         n_done:int # the number of batches of this epoch that the model was trained on; 0: the epoch has ended
     ) -> dict:
-        "Return the position as keyword arguments of `begin_at`"
+        "Return the position to resume from, as a dict of keyword arguments for `begin_at`"
         is_over,epoch = self.live and not n_done,self.epoch
         if is_over: epoch += 1
         return dict(seed=self.seed, epoch=epoch, start=n_done, state=self._get_data_state(n_done))
@@ -327,7 +327,7 @@ class ShardLoader(SeededLoader):
     def own(self,
         shards:list # the shards of a batch; fewer than `n` at the end of an epoch
     ) -> list:
-        "Return this process's shards of a batch, an empty list if it has none"
+        "Return this process's shards of a batch, or an empty list if it has none"
         return shards[self.first:self.first+self.size]
 
     def _record(self, sampler, seed):
@@ -342,7 +342,7 @@ class ShardLoader(SeededLoader):
 
     @property
     def batch_indices(self) -> list|None:
-        "The dataset indices of this process's samples in each batch, from `start` on; None if unknown"
+        "The dataset indices of this process's samples in each batch, from `start` on, or None if they are unknown"
         if self.replay is None: return None
         return [[*chain(*map(_list_indices, self.own(batch)))] for batch in self.plan]
 

@@ -162,18 +162,18 @@ def snapshot_grads(
     "Take a snapshot of the gradients of `params`"
     params = [*params]
     grads = [p.grad for p in params]
-    if copy: grads = [_clone(grad) for grad in grads]
+    if copy: grads = [_clone_grad(grad) for grad in grads]
     def restore():
         for p,grad in zip(params, grads):
-            if copy: p.grad = _clone(grad)   # copied again, for a second restore
-            else: p.grad = _on_device(grad, p.device)
+            if copy: p.grad = _clone_grad(grad)   # copied again, for a second restore
+            else: p.grad = _move_grad(grad, p.device)
     return Snapshot(restore)
 
-def _clone(grad):
+def _clone_grad(grad):
     if grad is None: return None
     return grad.clone()
 
-def _on_device(grad, device):
+def _move_grad(grad, device):
     if grad is None: return None
     return grad.to(device)
 
@@ -245,7 +245,7 @@ def snapshot_tensor(
 _stateful_packages = 'threading', 'queue', 'multiprocessing', 'socket', 'subprocess', 'concurrent'
 
 def _get_package(cls): return cls.__module__.partition('.')[0]
-def _is_standard(cls): return _get_package(cls) in sys.stdlib_module_names
+def _is_from_stdlib(cls): return _get_package(cls) in sys.stdlib_module_names
 
 # %% ../../nbs/data/30b_contents.ipynb #e5e578b3
 def _find_unrestorable(o):
@@ -254,7 +254,7 @@ def _find_unrestorable(o):
     for name,value in vars(o).items():
         cls = type(value)
         if _get_package(cls) in _stateful_packages: return name
-        if hasattr(cls, '__next__') and _is_standard(cls): return name
+        if hasattr(cls, '__next__') and _is_from_stdlib(cls): return name
     return None
 
 def snapshot_vars(
@@ -306,7 +306,7 @@ def _has_state(o, in_data):
 
 def _saves_state(cls): return hasattr(cls, 'state_dict') and hasattr(cls, 'load_state_dict')
 
-def _owns_learner(o): return any(isinstance(v, (Dispatcher,Stateful)) for v in vars(o).values())
+def _refers_to_learner(o): return any(isinstance(v, (Dispatcher,Stateful)) for v in vars(o).values())
 
 # %% ../../nbs/data/30b_contents.ipynb #40df9c02
 _wrappers = 'torch.nn.parallel', 'torch.distributed', 'torch._dynamo', 'torch.jit'
@@ -385,12 +385,12 @@ def _is_skipped(o):
     "Return whether `o` is a library's live iterator, as of a `DataLoader`, or a Learner, a callback, or refers to one"
     cls = type(o)
     if is_foreign(cls) and hasattr(cls, '__next__'): return True
-    return isinstance(o, (Dispatcher,Stateful)) or _owns_learner(o)
+    return isinstance(o, (Dispatcher,Stateful)) or _refers_to_learner(o)
 
 def _look_into_object(o, depth, was_passed):
     has_attributes = hasattr(o, '__dict__') and not isinstance(o, type)
     if not has_attributes: return Contents(depth=depth)
-    if _is_standard(type(o)): return Contents(depth=depth)
+    if _is_from_stdlib(type(o)): return Contents(depth=depth)
     if not was_passed and _is_skipped(o): return Contents(depth=depth)
     if isinstance(o, (Dataset,Sampler,DataLoader)): depth = Depth.data
     if type(o) is DataLoader: return Contents(_snapshot_dataloader(o), _get_members(o), depth)
@@ -458,7 +458,7 @@ def snapshot_contents(
     loaders:Iterable=(),       # loaders, whose contents are treated as data
     skipped_params:Iterable=() # parameters to skip
 ) -> Snapshot:
-    "Take a snapshot of all state in `objects` and `loaders`; until it is restored, a pass starts new workers"
+    "Take a snapshot of all state in `objects` and `loaders`; until it is restored, loaders start new workers"
     loaders = [*loaders]
     found:list[tuple[Any,Snapshot]] = [(dl, _snapshot_dataloader(dl)) for dl in loaders if type(dl) is DataLoader]
     todo = [_ToVisit(o, Depth.everything, was_passed=True) for o in objects]

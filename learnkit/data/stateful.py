@@ -64,7 +64,7 @@ def find_position_tracker(
 def find_stateful(
     dl:Any # a loader
 ) -> tuple[Any,Any]:
-    "Return the object that tracks the position in `dl`, or None, and the loader to iterate over"
+    "Return `(tracker, loader)`: the object that tracks the position in `dl`, or None, and the loader to iterate over"
     known = find_position_tracker(dl)
     if known is None or known is dl: return known,dl
     return known,copy_loader(dl, dataset=EndTrackingDataset(known))
@@ -112,7 +112,7 @@ def restore_position(
     o:Any,    # a loader or a dataset that tracks its position
     state:Any # a result of its `state_dict`
 ) -> None:
-    "Restore the position of `o`; if that fails, re-raise with a note that the data may be different"
+    "Restore the position of `o`; if that fails, raise the error again, with a note that the data may be different"
     try: o.load_state_dict(state)
     except Exception as e:
         add_note(e, f'{type(o).__name__}.load_state_dict failed for the state in the checkpoint. Is this still the '
@@ -342,13 +342,13 @@ class UnsavedInWorker:
         *parts:Any # the dataset and the collate function
     ):
         objects = objects_in(**{str(i):o for i,o in enumerate(parts)}).values()
-        self.lossy,self.stateful = [*filter(may_lose_numbers, objects)],[*filter(is_stateful, objects)]
+        self.lossy_objects,self.stateful = [*filter(may_lose_numbers, objects)],[*filter(is_stateful, objects)]
         self.has_reported = False
         self.record()
 
     def record(self) -> None:
         "Record the current numbers and states, for comparison with later ones"
-        self.numbers = [(o, numbers_in(o)) for o in self.lossy]
+        self.numbers = [(o, numbers_in(o)) for o in self.lossy_objects]
         self.states = [(o, _hash_state(o)) for o in self.stateful]
 
     def name_changes(self) -> str:
@@ -433,7 +433,7 @@ class StreamWorkerRecorder(WorkerRecorder):
         self.lost = ''
         info:Any = get_worker_info()   # never None, as this is called in a worker
         reseeds = hasattr(info.dataset, 'set_epoch')   # the epoch number may seed its generators
-        self.only_global = reseeds or self.saves_generators
+        self.reports_global_only = reseeds or self.saves_generators
         update_hooks.append(self._begin_pass)
 
     def _begin_pass(self):
@@ -448,7 +448,7 @@ class StreamWorkerRecorder(WorkerRecorder):
         b = self.collate(items)
         self.last_fingerprints = now = self._get_fingerprints()
         drawn = find_changed(self.first_fingerprints, now)
-        if self.only_global: drawn = [k for k in drawn if isinstance(k, str)]
+        if self.reports_global_only: drawn = [k for k in drawn if isinstance(k, str)]
         report = ''
         if drawn or self.differs: report = 'drawn'
         return [b, self.number, report, self.unsaved.name_changes() or self.lost]
@@ -587,7 +587,7 @@ def _begin_epoch(sampler, seed, epoch):
 # %% ../../nbs/data/55c_sampler.ipynb #027477a3
 computed_from = 2**24   # from this number of samples on, the order is computed instead of recorded
 
-def _is_long(s):
+def _has_long_order(s):
     "Return whether `s` yields batches of at least `computed_from` samples, each once, in random order"
     if type(s) is not BatchSampler or type(s.sampler) is not RandomSampler: return False
     n = len(s.sampler)
@@ -601,7 +601,7 @@ def record_sampler(
 ) -> Sequence:
     "Return a sequence of what `sampler` yields in this epoch, without changing the global generators"
     _begin_epoch(sampler, seed, epoch)
-    if _is_long(sampler): return ComputedBatches(
+    if _has_long_order(sampler): return ComputedBatches(
         Permutation(len(sampler.sampler), seed), sampler.batch_size, range(len(sampler))[:limit])
     with RngStream(seed): return list(islice(sampler, limit))
 

@@ -66,12 +66,12 @@ def _read_sample(array):
     return flat[::max(1, flat.size//max_entries)].tobytes()
 
 # %% ../../nbs/data/53_workers.ipynb #ce8b9d8d
-def _is_not_sent(o):
+def _needs_no_updates(o):
     "Return whether workers do not need changes of `o`: it is a model, or no part of the data"
     if isinstance(o, nn.Module): return any(True for _ in o.parameters())
     return isinstance(o, non_data_types)
 
-def _never(o): return False
+def _return_false(o): return False
 
 def fingerprints_in(
     parts:dict # the dataset and the collate function, by name
@@ -79,7 +79,7 @@ def fingerprints_in(
     "Return the value of `fingerprint` for each attribute of each object in `parts`, except generators"
     seen,fingerprints = {},{}
     for name,part in parts.items():
-        for path,o in walk_parts(part, (name,), seen, _is_not_sent, _never):
+        for path,o in walk_parts(part, (name,), seen, _needs_no_updates, _return_false):
             fingerprints[path] = {k:fingerprint(v) for k,v in vars(o).items() if not is_generator(v)}
     return fingerprints
 
@@ -281,7 +281,7 @@ def persistent_loaders(
         if dl.num_workers and dl.persistent_workers: yield dl
 
 # %% ../../nbs/data/53_workers.ipynb #1364d3d7
-_continued:Any = WeakKeyDictionary()   # loader -> the worker seed of the run to resume
+_seeds_to_continue:Any = WeakKeyDictionary()   # loader -> the worker seed of the run to resume
 
 def base_seed_of(
     dl:DataLoader # a loader whose workers persist
@@ -294,13 +294,13 @@ def continue_workers(
     base_seed:int|None # the result of `base_seed_of` in the saved run; None: draw a new seed
 ) -> None:
     "Let the next pass start new workers with `base_seed`; keep workers that have this seed already"
-    _continued.pop(dl, None)
+    _seeds_to_continue.pop(dl, None)
     if base_seed_of(dl)==base_seed: return   # the workers of the saved run are still alive
     dl._iterator = None
-    if base_seed is not None: _continued[dl] = base_seed
+    if base_seed is not None: _seeds_to_continue[dl] = base_seed
 
 # %% ../../nbs/data/53_workers.ipynb #1364d3d8
-_watched:Any = WeakKeyDictionary()   # loader -> its `Watch`
+_watch_by_loader:Any = WeakKeyDictionary()   # loader -> its `Watch`
 
 class Watch(NamedTuple):
     "Two functions: one lets workers report whether they draw random numbers, the other removes the reports"
@@ -312,11 +312,11 @@ def watch_workers(
     watch:Watch     # the functions that add the reports and remove them again
 ) -> None:
     "Let the workers of `dl` report whether they draw random numbers, from their start on"
-    _watched[dl] = watch
+    _watch_by_loader[dl] = watch
 
 def _begin_watch(dl):
-    if dl not in _watched or dl._iterator is not None: return
-    recorder = _watched[dl].make_collate(dl)
+    if dl not in _watch_by_loader or dl._iterator is not None: return
+    recorder = _watch_by_loader[dl].make_collate(dl)
     dl.collate_fn,dl.worker_init_fn = recorder,recorder.begin
 
 # %% ../../nbs/data/53_workers.ipynb #1364d3d5
@@ -342,12 +342,12 @@ def _prepare(dl, epoch):
     if dl._iterator is not None: _send_updates(dl)
     if isinstance(dl._iterator, UpdatedWorkers) and not hasattr(dl, 'set_epoch'): dl._iterator.epoch = epoch
     dl.worker_init_fn = StartWorker(dl)   # used if workers start now
-    seed = _continued.pop(dl, None)
+    seed = _seeds_to_continue.pop(dl, None)
     if seed is not None: dl.generator = torch.Generator().manual_seed(seed)   # the workers' seed is drawn from it
     _begin_watch(dl)
 
 def _finish_start(dl):
-    if dl in _watched and dl._iterator is not None: _watched[dl].remove_reports(dl._iterator)
+    if dl in _watch_by_loader and dl._iterator is not None: _watch_by_loader[dl].remove_reports(dl._iterator)
     _send_updates(dl)
 
 def _send_updates(dl):

@@ -131,7 +131,7 @@ def test_what_killed_processes_left_is_removed(way, tmp_path):
         nexts[way](learner(tmp_path))
         assert hidden(), 'of a process that lives'
     finally: os.kill(p.pid, signal.SIGKILL); p.wait()
-    locks._cleaned.clear()   # as in a new process
+    locks._cleaned_folders.clear()   # as in a new process
     nexts[way](learner(tmp_path))
     assert not hidden() and not [n for n in names(tmp_path) if n[0]=='.'], names(tmp_path)
 
@@ -142,12 +142,12 @@ def test_killed_between_two_renames(tmp_path):
     os.kill(p.pid, signal.SIGKILL); p.wait()
     models = tmp_path/'models'
     assert not (models/'best').exists()
-    locks._cleaned.clear()
+    locks._cleaned_folders.clear()
     learner(tmp_path).save('other')
     assert names(models)==['best','net.pth','other.pth'] and torch.load(models/'best'/'net.pth')['weight'].eq(1).all()
 
 def test_files_of_others_stay(tmp_path):
-    locks._cleaned.clear()
+    locks._cleaned_folders.clear()
     for n in ('.m.pth.1a2b3c4d.tmp', '.swp', 'm.tmp'): (tmp_path/n).write_text('mine')
     write_atomic(dict(a=1), tmp_path/'m.pth')
     assert names(tmp_path)==sorted(['.m.pth.1a2b3c4d.tmp', '.swp', 'm.tmp', 'm.pth'])
