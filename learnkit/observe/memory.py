@@ -43,36 +43,36 @@ class MemorySnapshot(Callback):
     def _reset(self):
         self.n_batches = 0
         self.files     = []       # the paths of the snapshots that were written
-        self.available = False    # is there a CUDA device?
+        self.has_cuda  = False    # is there a CUDA device?
 
     def before_fit(self):
         self._reset()
         self.home = Path.cwd()   # so that a later `chdir` does not change the folder
-        self.available = torch.cuda.is_available()
-        if self.available:
+        self.has_cuda = torch.cuda.is_available()
+        if self.has_cuda:
             if self.on_oom: self._record()
         elif not self.warned:
             self.warned = True
             warn('MemorySnapshot records nothing: there is no CUDA device')
 
     def before_fetch(self):
-        if self.n is None or not self.available: return
+        if self.n is None or not self.has_cuda: return
         if self.n_batches!=self.skip: return
         self._stop()   # discard the allocations recorded so far
         self._record()
     def after_batch(self):
         self.n_batches += 1
-        if self.n is None or not self.available: return
+        if self.n is None or not self.has_cuda: return
         if self.n_batches!=self.skip+self.n: return
         self._write(f'batches-{self.skip}-{self.n_batches-1}')
         if not self.on_oom: self._stop()
 
     def after_exception(self):
-        is_recording = self.available and self.on_oom
+        is_recording = self.has_cuda and self.on_oom
         if is_recording and is_out_of_memory(self.learn.exc): self._write(f'oom-batch-{self.n_batches}')
     def cleanup(self):
-        if self.available: self._stop()
-        self.available = False
+        if self.has_cuda: self._stop()
+        self.has_cuda = False
 
     def _record(self): torch.cuda.memory._record_memory_history(max_entries=self.max_entries)
     def _stop(self):   torch.cuda.memory._record_memory_history(enabled=None)

@@ -222,7 +222,7 @@ class SystemMetrics(Observer):
         self.psutil = _import_psutil('SystemMetrics')
         self.psutil.cpu_percent()   # psutil measures since the last call, so drop the first result
         self.gpu_percent = _make_gpu_meter(self.learn.device)
-        self.last = perf_counter(),self._read_totals()
+        self.last_totals = perf_counter(),self._read_totals()
 
     def _read_totals(self):
         disk,net = self.psutil.disk_io_counters(),self.psutil.net_io_counters()
@@ -231,9 +231,9 @@ class SystemMetrics(Observer):
 
     def measure(self) -> dict: # `X_percent` of cpu, memory, gpu; `X_mb_per_sec` of disk_read, disk_write, net_sent, …
         "Return the utilization in percent (of GPUs only NVIDIA's), and disk and network traffic since the last call"
-        start,old = self.last
-        self.last = perf_counter(),self._read_totals()
-        end,new   = self.last
+        start,old = self.last_totals
+        self.last_totals = perf_counter(),self._read_totals()
+        end,new   = self.last_totals
         row = dict(cpu_percent=self.psutil.cpu_percent(), memory_percent=self.psutil.virtual_memory().percent)
         if self.gpu_percent is not None: row['gpu_percent'] = self.gpu_percent()
         seconds = max(end-start, 1e-9)

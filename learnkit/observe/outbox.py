@@ -86,11 +86,11 @@ def as_media(
 ) -> Any:
     "Return a figure as an image, an array as a tensor, and anything else unchanged"
     is_figure = hasattr(v, 'canvas') and hasattr(v, 'savefig')
-    if is_figure: return _draw(v)
+    if is_figure: return _draw_figure(v)
     is_array = type(v).__module__=='numpy' and getattr(v, 'ndim', 0)>0
     return torch.as_tensor(v) if is_array else v
 
-def _draw(figure):
+def _draw_figure(figure):
     "Return a matplotlib figure as an image of bytes: (1, 3, height, width); works with any canvas"
     out = BytesIO()
     figure.savefig(out, format='rgba', dpi=figure.dpi, bbox_inches=figure.bbox_inches)
@@ -200,11 +200,11 @@ class Outbox:
         self.busy = True
         try:
             while self.rows:
-                self._read()   # in each iteration, as a logger may have added rows
+                self._read_metrics()   # in each iteration, as a logger may have added rows
                 self.rows.popleft().announce(learn)
         finally: self.busy = False
 
-    def _read(self):
+    def _read_metrics(self):
         "Read the metrics of all rows from the device at once"
         rows,self.unread = [row for row in self.unread if row.names],[]
         if not rows: return

@@ -140,15 +140,15 @@ class ActionTimer:
         if event in _starts: self.switch(Action(self.phase, 'loop', _starts[event]))
         elif continues:      self.switch(self.loop_action, 0)
         else:                self.switch(Action(self.phase, 'loop', 'rest'), 0)
-        if scope in dict(self.scopes): self._close(scope)
+        if scope in dict(self.scopes): self._close_scopes(scope)
 
     def finish(self) -> None:
         "Stop counting at the end of the run, and wait for the times of the device"
         self.switch(None)
-        self._close(None)
+        self._close_scopes(None)
         if self.device is not None: self.device.collect(wait=True)
 
-    def _close(self, scope):
+    def _close_scopes(self, scope):
         "Close the open scopes up to `scope`, or all if it is None"
         while self.scopes:
             name,start = self.scopes.pop()

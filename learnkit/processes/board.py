@@ -43,7 +43,7 @@ class SharedMemory:
         os.lseek(self.file.fileno(), rank, os.SEEK_SET)
         os.lockf(self.file.fileno(), command, 1)
 
-    def _offset(self, rank, n): return (rank*_n_stored + n%_n_stored)*_slot_size
+    def _find_offset(self, rank, n): return (rank*_n_stored + n%_n_stored)*_slot_size
 
     def begin(self,
         numbers:Sequence,    # at most 24 integers, of 64 bits
@@ -55,7 +55,7 @@ class SharedMemory:
         padding = [0]*(24-len(numbers))
         body = _head.pack(0, self.n, size, *numbers, *padding)[8:]   # without the checksum
         if data is not None: body += data
-        start = self._offset(self.rank, self.n)
+        start = self._find_offset(self.rank, self.n)
         # the checksum reveals half-written messages
         self.memory[start:start+8+len(body)] = crc32(body).to_bytes(8, 'little') + body
         return Message(self, self.n, numbers, data)
@@ -65,7 +65,7 @@ class SharedMemory:
         n:int     # the index of the message, from 1
     ) -> tuple[list,bytes|None]|None:
         "Return the integers and data of a message, or None if it is incomplete; raise DistError if it was overwritten"
-        start = self._offset(rank, n)
+        start = self._find_offset(rank, n)
         end = start+_head.size
         head = self.memory[start:end]
         check,i,size,*numbers = _head.unpack(head)
@@ -98,13 +98,13 @@ class Message:
         numbers:Sequence,    # the integers of this process
         data:bytes|None      # the data of this process; None: the message has none
     ):
-        self.memory,self.n,self.failed = memory,n,False
+        self.memory,self.n,self.has_failed = memory,n,False
         self.missing = {*range(memory.world_size)} - {memory.rank}
         self.largest,self.data = [*numbers],{memory.rank:data}
 
     def is_completed(self) -> bool:
         "Read the messages written so far; return whether all processes have written theirs, or one never will"
-        if self.failed: return True
+        if self.has_failed: return True
         for rank in [*self.missing]:
             found = self.memory.read(rank, self.n)
             if found is None: continue
@@ -123,12 +123,12 @@ class Message:
             pause,waited = min(2*pause, 1e-3),monotonic()-begun
             if waited>next_check:   # once a second
                 next_check = waited+1
-                self.failed = self._is_lost()
+                self.has_failed = self._is_lost()
             if waited>timeout.total_seconds(): raise dist.DistError(
                 f'timed out after {waited:.3g} s: the processes {sorted(self.missing)} have not written their messages')
         kinds = {data is None for data in self.data.values()}
         if len(kinds)>1: raise Mismatch('only some processes have sent data with their message')
-        if self.failed: raise dist.DistError('a process has ended without writing its message')
+        if self.has_failed: raise dist.DistError('a process has ended without writing its message')
 
     def _is_lost(self):
         ended = self.missing.intersection(self.memory.find_ended())
@@ -140,7 +140,7 @@ class Message:
         return self.largest
 
 # %% ../../nbs/processes/08_board.ipynb #b0a2d00c
-def _open(pid, fd, name):
+def _open_memory_file(pid, fd, name):
     "Open the memory file of another process on this machine; return None if it cannot be opened"
     path = f'/proc/{pid}/fd/{fd}'
     try: return open(path, 'r+b', buffering=0) if os.readlink(path).startswith(f'/memfd:{name}') else None
@@ -149,15 +149,15 @@ def _open(pid, fd, name):
 def open_shared_memory() -> SharedMemory|None:
     "Return memory shared by all processes, or None if one of them cannot open it; all processes must call this"
     rank,world_size,name = rank_distrib(),num_distrib(),uuid4().hex
-    file = _memory(name) if rank==0 else None
+    file = _create_memory_file(name) if rank==0 else None
     board = None if file is None else SharedMemory(file, 0, world_size)   # sets the size before the others open it
     where = from_first(None if file is None else (os.getpid(), file.fileno(), name))
     if where is None: return None
-    if rank: file = _open(*where)
+    if rank: file = _open_memory_file(*where)
     if rank and file is not None: board = SharedMemory(file, rank, world_size)
     return board if is_equal_in_all(board is not None) else None   # process 0 has opened it: if equal, all have
 
-def _memory(name):
+def _create_memory_file(name):
     "Create a memory file (memfd); return None if the operating system does not support it"
     if not hasattr(os, 'memfd_create'): return None
     return open(os.memfd_create(name), 'r+b', buffering=0)

@@ -48,7 +48,7 @@ class DiLoCo(Callback):
     conflicts = dict(
         parts='it averages weights from time to time, but parts of a batch need averaged gradients: remove it')
     local_steps:Any = 0      # steps since the last outer step
-    cancelled = False        # was the step of this batch cancelled?
+    was_cancelled = False    # was the step of this batch cancelled?
     depth = 0                # the nesting depth of validations and saves in progress
     n_processes:Any = None   # how many processes take part in the current round (the steps up to an outer step)
     local_weights:Any = None # this process's weights, while a validation or save uses those of the last outer step
@@ -83,16 +83,16 @@ class DiLoCo(Callback):
             f'are {num_distrib()}. All continue with the weights of process 0; the steps of the others are lost.')
         self.n_processes = num_distrib()
         # a run that resumes within a round keeps the weights of the last outer step
-        self.average.bind(self._tensors(), statistic_slots(self.learn))
+        self.average.bind(self._find_averaged_tensors(), statistic_slots(self.learn))
 
-    def _tensors(self):
+    def _find_averaged_tensors(self):
         "Return the tensors to average, by name: trained parameters, and running statistics such as those of batch norm"
         return find_averageable(self.learn)
 
-    def after_cancel_step(self): self.cancelled = True
+    def after_cancel_step(self): self.was_cancelled = True
     def after_step(self):
-        if self.cancelled:
-            self.cancelled = False
+        if self.was_cancelled:
+            self.was_cancelled = False
             return
         self._assign(local_steps=self.local_steps+1)
         if self.local_steps>=self.every: self._synchronize()
@@ -105,7 +105,7 @@ class DiLoCo(Callback):
     @torch.no_grad()
     def _synchronize(self):
         "All-reduce the differences from the weights of the last outer step, and take the next outer step"
-        learn,now,last = self.learn,self._tensors(),self.average.values
+        learn,now,last = self.learn,self._find_averaged_tensors(),self.average.values
         learn._team.agree(learn)   # reports a process that is at another point, instead of waiting for it
         _check_same_names(now, last)
         weights_changed = self.local_steps>0
@@ -157,7 +157,7 @@ class DiLoCo(Callback):
     def _outer_weights(self, values):
         self.average = WeightAverages()
         self.average.values = dict(values)
-        self.average.bind(self._tensors(), statistic_slots(self.learn))
+        self.average.bind(self._find_averaged_tensors(), statistic_slots(self.learn))
 
     @property
     def _local_state(self):
@@ -174,7 +174,7 @@ class DiLoCo(Callback):
 
     def cleanup(self):
         self._restore()
-        self.cancelled,self.local_steps,self.momentum = False,0,{}
+        self.was_cancelled,self.local_steps,self.momentum = False,0,{}
         self.average = WeightAverages()
 
 def _check_same_names(now, last):

@@ -285,12 +285,12 @@ class FaultTolerant(Resumable):
         whole,last = (learn.xb,learn.yb),learn.loss
         if self.sums is None: self._begin_phase()
         sums:Any = self.sums
-        self.weight,self.own = self.weigh(learn),self._collect_compared_numbers(whole)
+        self.weight,self.own_numbers = self.weigh(learn),self._collect_compared_numbers(whole)
         try: self.message = self._sum_shards(do, whole)
         finally:
             (learn.xb,learn.yb),learn.loss = whole,last
             self._seed(-1)   # from here on all processes draw the same random numbers
-        learn.loss,numbers = sums.unpack(self.message, mean=not self.weigh.sums)
+        learn.loss,numbers = sums.unpack(self.message, is_mean=not self.weigh.sums)
         self._check_equal(ComparedValues(*numbers[:len(ComparedValues._fields)]))
         self._cancel_as_any(numbers[len(ComparedValues._fields):])
         self._finish()
@@ -341,7 +341,7 @@ class FaultTolerant(Resumable):
             self.cancel,learn.loss = e,None
         if learn.loss is None: weight = 0
         cancels = [scope==scope_of(self.cancel) for scope in _scopes]
-        return self.sums.pack(learn.loss, weight, n, [*self.own, *cancels])
+        return self.sums.pack(learn.loss, weight, n, [*self.own_numbers, *cancels])
 
     def _get_weight_of_shard(self): return 1 if self.weigh.sums else self.weigh(self.learn)
 
@@ -429,7 +429,7 @@ class FaultTolerant(Resumable):
 
     def _check_equal(self, total):
         "Raise ProcessFailed if a sum is not the number of processes times this process's value"
-        learn,own = self.learn,self.own
+        learn,own = self.learn,self.own_numbers
         same_batch = total.epoch==total.n*own.epoch and total.iter==total.n*own.iter
         if not same_batch: raise ProcessFailed(
             f'the processes are at different batches; this one is at{learn._position[1:]}')
@@ -437,8 +437,8 @@ class FaultTolerant(Resumable):
         if total.weights!=total.compares*own.weights: raise self._make_difference_error('weights or hyperparameters')
         if total.data!=total.compares*own.data: raise self._make_difference_error('batches')
 
-    def _make_difference_error(self, what): return ProcessFailed(
-        f'the processes have different {what}{self.learn._position}: every process must update them identically, and '
+    def _make_difference_error(self, values): return ProcessFailed(
+        f'the processes have different {values}{self.learn._position}: every process must update them identically, and '
         'see the data in the same order')
 
     def _cancel_as_any(self, counts):

@@ -93,34 +93,34 @@ class PartSums:
         return torch.cat(pieces)
 
     def unpack(self,
-        total:Tensor,  # the sum of the messages of all shards
-        mean:bool=True # is the loss a mean over targets? False: a sum
+        total:Tensor,     # the sum of the messages of all shards
+        is_mean:bool=True # is the loss a mean over targets? False: a sum
     ) -> tuple[Tensor,list]:
         "Unpack the sum: return the batch's loss and the further numbers; store the rest for `write_to_model`"
-        n_grads,n_buffers = _size(self.params),_size(self.averages)+_size(self.counters)
+        n_grads,n_buffers = _count_elements(self.params),_count_elements(self.averages)+_count_elements(self.counters)
         n_numbers = len(total)-n_grads-1-n_buffers
         part = Sections(*total.split([n_grads, 1, n_buffers, n_numbers]))
         weight,n,*others = part.numbers.tolist()
         self.grads,self.has_grad = part.grads,others[:len(self.params)]
         self.mean_buffers = part.buffers/n if n else None
         loss = part.loss[0]
-        if mean and weight: loss = loss/weight
+        if is_mean and weight: loss = loss/weight
         return loss,others[len(self.params):]
 
     def write_to_model(self) -> None:
         "Write the gradients and buffers of the whole batch into the model, which must be as it was at `begin`"
-        self._put_grads()
-        if self.mean_buffers is not None: self._put_buffers()
+        self._write_grads()
+        if self.mean_buffers is not None: self._write_buffers()
 
-    def _put_grads(self):
+    def _write_grads(self):
         grads = _split_like(self.params, self.grads)
         for p,has_grad,grad,earlier in zip(self.params, self.has_grad, grads, self.earlier_grads):
             if not has_grad: continue
             if earlier is None: p.grad = grad.to(p.device, p.dtype, copy=True)   # `copy`: not a view of the message
             else: p.grad = earlier+grad.to(p.device, p.dtype)
 
-    def _put_buffers(self):
-        averages,growth = self.mean_buffers.split([_size(self.averages), _size(self.counters)])
+    def _write_buffers(self):
+        averages,growth = self.mean_buffers.split([_count_elements(self.averages), _count_elements(self.counters)])
         counts = []
         for first,more in zip(self.counters, _split_like(self.counters, growth)):
             counts.append(first + more.round().to(first.dtype))
@@ -130,7 +130,7 @@ class PartSums:
 def _replace_none_by_zeros(grad, p): return torch.zeros_like(p) if grad is None else grad
 
 # %% ../../nbs/processes/35_part_sums.ipynb #ce19f14e
-def _size(tensors): return sum(t.numel() for t in tensors)
+def _count_elements(tensors): return sum(t.numel() for t in tensors)
 
 def _split_like(tensors, flat):
     "Split a flat tensor into views with the shapes of `tensors`"

@@ -66,13 +66,13 @@ def find_columns(
     own,n = sorted(mesh.mesh.flatten().tolist()),num_distrib()
     size = len(own)
     step = own[1]-own[0] if size>1 else 1
-    def row(rank): return rank//(step*size),rank%step   # identifies the mesh to which a rank belongs
-    is_regular = own==[r for r in range(n) if row(r)==row(own[0])] and n%(step*size)==0
+    def row_of(rank): return rank//(step*size),rank%step   # identifies the mesh to which a rank belongs
+    is_regular = own==[r for r in range(n) if row_of(r)==row_of(own[0])] and n%(step*size)==0
     if not is_regular: raise ValueError(
         f'the layers are sharded among processes {own} of {n}, which are not a row of a mesh of all processes: shard '
         "them over `mesh['tp']` of `mesh = init_device_mesh(device, (n_data, n_tensor), mesh_dim_names=('dp', 'tp'))`")
-    def place(rank): return rank//step%size
-    return [[r for r in range(n) if place(r)==place(rank)] for rank in range(n)]
+    def place_of(rank): return rank//step%size
+    return [[r for r in range(n) if place_of(r)==place_of(rank)] for rank in range(n)]
 
 # %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150014
 shards_among = Word('shards_among', None, 'Among which ranks does it shard the data? None: it does not decide this.')

@@ -64,10 +64,10 @@ def describe_location(
 ) -> str:
     "Return where a thread is, in words: the handler, the step of the loop, or the line of a script"
     for f in frames:
-        if found := _place_in_run(f): return found
+        if found := _describe_place_in_run(f): return found
     return _find_line_of_script(frames) if frames else 'in a thread that has ended'
 
-def _place_in_run(frame):
+def _describe_place_in_run(frame):
     "Return the handler or the step of the loop that a frame belongs to, in words, or '' for any other frame"
     dispatches = frame.f_code is Dispatcher.__call__.__code__
     if not dispatches and frame.f_code not in _steps: return ''
@@ -82,11 +82,11 @@ def _place_in_run(frame):
 # %% ../../nbs/processes/02_watch.ipynb #93ef2025
 def _find_line_of_script(frames):
     "Return the line of the user's own code, and the function that it calls, in words"
-    own = next((f for f in frames if _is_users(f)), frames[-1])
+    own = next((f for f in frames if _is_user_code(f)), frames[-1])
     called = '' if frames[0] is own else f', in `{frames[0].f_code.co_name}`'
     return f'at line {own.f_lineno} of {Path(own.f_code.co_filename).name}{called}'
 
-def _is_users(frame):
+def _is_user_code(frame):
     package = get_module_name(frame).partition('.')[0]
     return package not in _libraries
 
@@ -135,13 +135,13 @@ class Judge:
 
     def _find_causes(self):
         self.others.read_reports(self.everyone_else)
-        at_first = self._make_verdict(self._find_elsewhere())   # in case a late process arrives meanwhile
+        at_first = self._make_verdict(self._find_ranks_elsewhere())   # in case a late process arrives meanwhile
         silent = self._listen_again()
         ended = {*filter(self.others.has_ended, self.everyone_else)}
-        suspects = ended or silent | self._find_elsewhere()
+        suspects = ended or silent | self._find_ranks_elsewhere()
         return self._make_verdict(suspects) if suspects else at_first
 
-    def _find_elsewhere(self):
+    def _find_ranks_elsewhere(self):
         "Return the processes not waiting for this one's message; in a collective, those not waiting at all, else all"
         mine = self.watch.message
         def waits_too(rank):
@@ -237,8 +237,8 @@ class Watch(Thread):
         return describe_location(frames),waits
 
     def _publish(self, report): self.report_store.set(str(self.rank), json.dumps(report))
-    def _publish_last(self, how):
-        text = f'{how}: it was last {self.location}'
+    def _publish_last(self, reason):
+        text = f'{reason}: it was last {self.location}'
         try:
             self._publish(Report(None, text, 0., False))
             self.notices.add(Notice(self.rank, None, 'ended', text))
@@ -246,11 +246,11 @@ class Watch(Thread):
 
     def report_failure(self,
         e:BaseException, # the exception
-        where:str        # the position of the run, such as ', epoch 0, batch 3'
+        position:str     # the position of the run, such as ', epoch 0, batch 3'
     ) -> None:
         "Report this process's exception to the other processes"
         self.has_failed = True
-        self.notices.add(Notice(self.rank, Watch.n_fits, 'failed', f'{type(e).__name__}: {text_of(e)}{where}'))
+        self.notices.add(Notice(self.rank, Watch.n_fits, 'failed', f'{type(e).__name__}: {text_of(e)}{position}'))
 
     def end(self) -> None:
         "Announce this process's end and stop; after a failure, the store's host first lets the others read all notices"
@@ -265,12 +265,12 @@ class Watch(Thread):
             n = len(self.notices.read())
             while True:
                 self.others.read_reports(late)
-                late = {rank for rank in late if not self._knows(rank, n)}
+                late = {rank for rank in late if not self._has_read(rank, n)}
                 if not late or monotonic()>end: return
                 sleep(self.interval/10)
         except RuntimeError: return   # the group was destroyed, and with it the store
 
-    def _knows(self, rank, n):
+    def _has_read(self, rank, n):
         "Return whether a process has read `n` notices, or will not read any: it has ended, or never sent a report"
         report = self.others.last_report(rank)
         return report is None or self.others.has_ended(rank) or report.n_read>=n
@@ -317,13 +317,13 @@ class Watch(Thread):
         "Return in words why a message or collective failed: which processes did not arrive, and where they are"
         self.has_failed = self.is_asking = True
         try:
-            if not self._store_answers(): return self._read_before() or f'{describe_store_host()} {_frozen}'
+            if not self._store_answers(): return self._describe_known_cause() or f'{describe_store_host()} {_frozen}'
             verdict = Judge(self).find_verdict()
-        except RuntimeError: return self._read_before() or describe_lost_store()
+        except RuntimeError: return self._describe_known_cause() or describe_lost_store()
         finally: self.is_asking = False
         return self.describe_failures() if verdict is None else self._describe_verdict(verdict)
 
-    def _read_before(self):
+    def _describe_known_cause(self):
         "Return why this fit ended, in words, from the notices read before the store ended, or '' if none says why"
         first = next(filter(self._ends_this, self.notices.list_read()), None)
         if first is None: return ''

@@ -73,11 +73,11 @@ def has_died(
     if identity is None or own_identity is None: return False
     if identity.machine!=own_identity.machine: return False
     found = _read_state(identity.pid)
-    if found is None: return not _exists(identity.pid)
+    if found is None: return not _process_exists(identity.pid)
     state,start_ticks = found
     return state in 'ZX' or start_ticks!=identity.start_ticks   # a zombie, or a later process with the same id
 
-def _exists(pid):
+def _process_exists(pid):
     try: os.kill(pid, 0)   # signal 0 only checks that the process exists
     except ProcessLookupError: return False
     except OSError: return True   # it exists, but belongs to another user
@@ -192,8 +192,8 @@ class OtherProcesses:
         ranks:Iterable # ranks of processes
     ) -> list[int]:
         "Return `ranks` in the order in which a message names them: silent processes, then busy ones, then waiting ones"
-        return sorted(ranks, key=lambda rank: (self._place(rank),rank))
-    def _place(self, rank):
+        return sorted(ranks, key=lambda rank: (self._find_place(rank),rank))
+    def _find_place(self, rank):
         "Return the place in that order: 0 if silent for `silence` seconds, 1 if busy or not yet there, 2 if waiting"
         if rank not in self.reports: return 1
         report,when = self.reports[rank]
