@@ -440,8 +440,8 @@ class Learner(Loop):
 
     # the steps of a batch: the Loop's methods, extended for devices and nested data
 
-    def _use(self, dl, trains=False):
-        super()._use(dl, trains)
+    def _use_loader(self, dl, trains=False):
+        super()._use_loader(dl, trains)
         self._use_device()
         run = self.current_run
         if run.transfer is not None: run.batches.wrap(partial(Borrowed, transfer=run.transfer))

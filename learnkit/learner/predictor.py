@@ -36,7 +36,7 @@ def _keep_open(learn, cbs):
         learn.n_epoch,learn.current_run.skip_loss = 1,True
         learn.current_run.start_epoch = learn.epoch = 0
         learn(['before_predict','before_fit','before_epoch'])
-        learn._use(iter(()))   # there is no loader, as batches are passed in
+        learn._use_loader(iter(()))   # there is no loader, as batches are passed in
         learn('before_validate')
         thread_of.pop(learn)   # the open run belongs to no thread
         learn._lock.release()

@@ -188,7 +188,7 @@ class Loop(Dispatcher):
     def dl(self, v:Any):
         is_in_phase = self.mode is not None and self.batches is not None
         if is_in_phase: self._replace_loader(v)
-        else: self._use(v)
+        else: self._use_loader(v)
 
     def _trained_modules(self) -> list[nn.Module]:
         "Return the modules that are trained: only the model, unless a subclass adds others"
@@ -214,7 +214,7 @@ class Loop(Dispatcher):
         if pending: handle_pending()
     def _zero_grad(self): self.opt.zero_grad()
 
-    def _use(self, dl, trains=False):
+    def _use_loader(self, dl, trains=False):
         run = self.current_run
         run.iter,run.in_part = None,False
         run.batches = BatchStream(dl, partial(setattr, self, 'n_iter'))
@@ -271,14 +271,14 @@ class Loop(Dispatcher):
         self('after_epoch')
 
     def _do_epoch_train(self):
-        self._use(self.dls.train, trains=True)
+        self._use_loader(self.dls.train, trains=True)
         try: self('before_train'); self.all_batches()
         except cancelled(CancelTrain): self('after_cancel_train')
         self('after_train')
 
     @torch.no_grad()
     def _do_epoch_validate(self, ds_idx=1, dl=None):
-        self._use(self.dls.loaders[ds_idx] if dl is None else dl)
+        self._use_loader(self.dls.loaders[ds_idx] if dl is None else dl)
         try: self('before_validate'); self.all_batches()
         except cancelled(CancelValid): self('after_cancel_validate')
         self('after_validate')

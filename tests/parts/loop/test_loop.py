@@ -64,7 +64,7 @@ def test_a_batch_by_hand():
     learn = learner(2, 1, cbs=at('after_batch', lambda cb: heard.append(cb.learn.iter)))
     learn.remove_cb(learn.progress)
     with learn:
-        learn._use(learn.dls.valid)
+        learn._use_loader(learn.dls.valid)
         learn.batches.open()
         assert learn.one_batch(0) and learn.one_batch(5, next(iter(learn.dls.train))) and not learn.one_batch(6)
     assert heard==[0, 5]
