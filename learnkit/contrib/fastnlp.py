@@ -108,10 +108,10 @@ class NLPTrainer(View):
     monitor = larger_better = None   # used by callbacks that have no monitor of their own
     input_mapping = output_mapping = evaluate_batch_step_fn = None
     given_optimizers = requested_epochs = None   # arguments of a `Trainer`; None: the Learner has no `Trainer`
-    n_batches_before = 0               # training batches before the loaded checkpoint
+    n_batches_before = 0             # training batches before the loaded checkpoint
     fp16 = False
     epochs_done = batches_done = 0   # finished epochs, and batches of the current one; set by `NLPCallback`
-    stop_exception:Any = None               # the wrapped callback's exception that ended the fit
+    stop_exception:Any = None        # the wrapped callback's exception that ended the fit
     driver     = of_view(NLPDriver)
     model      = of_learner('model')
     kwargs     = of_process(dict)   # empty; a new dict each time, because a callback may change it

@@ -122,8 +122,8 @@ class Evaluator(EveryCallback):
         self.at_start = at_start
         self.metrics     = None if metrics is None else mk_metrics(metrics)
         self.when_better = None if when_better is None else _as_monitor(when_better)
-        self.evaluators = ()   # all Evaluators of the Learner
-        self.requested_columns  = []   # the columns that `__getitem__` has returned
+        self.evaluators = ()          # all Evaluators of the Learner
+        self.requested_columns = []   # the columns that `__getitem__` has returned
         self.set_every(every)
         if not self.every: raise ValueError(
             f'every={every!r}: this Evaluator would never evaluate. Pass an interval, or evaluate once with '
