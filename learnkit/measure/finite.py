@@ -91,7 +91,7 @@ def why_not_finite(
     return learn.current_run.spike or 'the loss is nan or infinite'
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f5
-event.register('nonfinite_loss', 'training losses are NaN or infinite; callbacks that handle this event deal with them',
+event.register('nonfinite_loss', 'training losses are NaN or infinite; handling this event prevents `NonFiniteLoss`',
                depth=2, after='after_read_losses', by='NonFiniteCheck')
 
 class NonFiniteLoss(FloatingPointError):
@@ -158,7 +158,7 @@ class NonFiniteCheck(Callback):
         self.huge_loss = inf   # no later loss is huge: one warning per fit
 
     def _make_message(self, losses, start):
-        "Return a message with the batch after the last finite loss; with the first bad batch if finite losses followed"
+        "Return a message with the batch since which all losses are bad, or with the first bad batch if not all are"
         i = _find_last_finite(losses)+1
         if i<len(losses): return f'the training loss is {losses[i]} since {self._describe_position(start+i)}'
         i,loss = next((i, loss) for i,loss in enumerate(losses) if not isfinite(loss))

@@ -306,7 +306,7 @@ def _get_loss_attr(
     learn:Any, # the Learner, after a batch
     name:str   # the name of the part
 ) -> Any:
-    "Return an attribute of the loss function; if the model computes the loss, a part of its output, or its attribute"
+    "Return an attribute of the loss function, or without one, an entry or attribute of the model's output or the model"
     if learn.loss_func is not None: return getattr(learn.loss_func, name)
     whole  = learn.current_run.output
     output = learn.pred if whole is None else whole

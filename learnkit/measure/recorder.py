@@ -359,7 +359,7 @@ class Recorder(RecorderPlots, Callback):
         else: self.lossless.append(learn.train_iter-1)
 
     def _fire_after_read_losses(self):
-        if self.learn.train_iter%1024==0:   # otherwise announce only losses that were read
+        if self.learn.train_iter%1024==0:   # otherwise pass only losses that were read
             self.smooth_loss.flush()
             self.lrs.flush()
         losses,self.smooth_loss.unseen = self.smooth_loss.unseen,[]

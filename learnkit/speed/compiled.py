@@ -149,7 +149,7 @@ def find_shapes(
     return _append(known, shapes) if len(known)<most else None
 
 def _find_varying_shapes(known, shapes, most):
-    "Like `find_shapes`, with `dynamic`: widen the last entry with the same number of dimensions, if there is one"
+    "Return what `find_shapes` returns with `dynamic`: widen the last entry with the same number of dimensions, if any"
     n_dims  = _count_dims(shapes)
     similar = [k for k in known if _count_dims(k)==n_dims]
     for k in similar:

@@ -319,7 +319,7 @@ class FusedStep(Callback):
         return bool(new)
 
     def _is_eager(self, inputs):
-        "Return whether gradients, hooks or weights outside the optimizer require an eager step; warn of the latter two"
+        "Return whether an eager step is needed for gradients, or, with a warning, for hooks or weights not in `opt`"
         if inputs.has_foreign():
             self._warn('there are weights with gradients that are not in the optimizer')
             return True
@@ -330,7 +330,7 @@ class FusedStep(Callback):
         return False
 
     def _drop_inputs(self, do):
-        "Drop the inputs, some of which were replaced; for another model, loss or optimizer, choose the part anew"
+        "Drop the inputs, as some were replaced; if the model, loss or optimizer was, choose the compiled part again"
         if not self.inputs.belongs_to(self.learn): return self._choose_part(do)
         self.inputs.restore_counts()
         self.inputs = None
