@@ -169,5 +169,5 @@ from .speed.updates import *
 from .speed.virtual import *
 
 # %% ../nbs/98_all.ipynb #3450b9ff
-_hidden = '_','test_sig'   # pytest would take fastcore's `test_sig` for a test of each file with the star import
-__all__ = [o for o in dir() if not o.startswith(_hidden)]
+_hidden_prefixes = '_','test_sig'   # pytest would take fastcore's `test_sig` for a test in each file with the import
+__all__ = [o for o in dir() if not o.startswith(_hidden_prefixes)]
