@@ -23,7 +23,7 @@ def find_averageable(
     buffers:bool=True, # include running statistics, such as those of batch norms
     known:Iterable=()  # names of parameters that are averaged already; they stay even if they are frozen now
 ) -> dict:             # name -> tensor
-    "Return the tensors to average: trained parameters of a real or complex dtype, and running statistics"
+    "Return the tensors to average: trained floating-point or complex parameters, and running statistics"
     found = {}
     for name,p in named_params(learn).items():
         is_averaged = p.requires_grad or name in known

@@ -282,7 +282,7 @@ class StepsPerEpoch(Callback):
         if self.data.is_used_up: self.learn.stop(_exhausted_text)
 
     def state_dict(self) -> dict:
-        "Return the current pass over the data and how many of its batches are done, or an empty dict if there is none"
+        "Return the number of the current pass over the data, and how many of its batches are done; {} without a pass"
         return {} if self.data is None else dict(n_pass=self.data.n_pass, start=self.data.start)
 
     def load_state_dict(self,
