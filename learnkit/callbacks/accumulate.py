@@ -106,7 +106,7 @@ class GradientAccumulation(Callback):
         self._assign(weighed_batch=(run.xb,run.yb), bs=n_items(run), batch_weight=self.weigh.read(run, self._waits))
 
     def _average_over_processes(self, event, weight):
-        "Return the mean of `weight` over the processes that train together; all of them call this at `event`"
+        "Return the mean of `weight` over the processes that train one model; all of them must call this at `event`"
         mean = self.learn.current_run.mean_of_processes
         return weight if mean is None else mean(event, weight)
 
@@ -137,7 +137,7 @@ class GradientAccumulation(Callback):
         self._assign(count=self.count+size, weight=self.weight+self.batch_weight, counted=True)
 
     def _is_complete(self):
-        "Return whether the optimizer steps now, and store it for `is_update`"
+        "Return whether the optimizer steps now, and store that in `takes_step` for `is_update`"
         takes_step = self.is_last_step or self.count>=self.n_acc
         # micro-batches or a skipped backward pass may have changed it
         if takes_step is not self.takes_step: self._assign(takes_step=takes_step)
@@ -168,7 +168,7 @@ class GradientAccumulation(Callback):
     def before_zero_grad(self): self._assign(count=0, weight=0)
 
     def after_train(self):
-        "Step with the remaining samples at the end of the training phase"
+        "Take a step with the remaining samples, if any, at the end of the training phase"
         if not self.count: return
         self.is_last_step = True
         try: self.learn._do_step()

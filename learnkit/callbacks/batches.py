@@ -56,7 +56,7 @@ class IndexedIterator:
         finally: self.indices = self._pop_indices()
 
     def _pop_indices(self):
-        "Remove the indices of the next batch from the queue and return them; None if there are none"
+        "Remove the indices of the next batch from the queue and return them, or None if there are none"
         if not isinstance(self.queue, deque): return next(self.queue, None)
         return self.queue.popleft() if self.queue else None
 
@@ -234,7 +234,7 @@ class OngoingLoader(GetAttr):
         if in_order and indices is not None: self.iterator = IndexedIterator(self.iterator, indices)
 
     def _end_pass(self):
-        "Prepare the next pass; raise StopIteration if this one had no batch, CancelFit if no further epoch can begin"
+        "Prepare the next pass; raise StopIteration if this pass was empty, or CancelFit if no further epoch can begin"
         if self.failed_generator: raise data_ended_error(self.failed_generator, self.start)
         if self.start:
             self.n_pass += 1
@@ -414,7 +414,7 @@ class Prefetch(Callback):
     after_validate = after_epoch = cleanup = after_train
 
     def _prefetch(self, it):
-        "Wrap `it` in an iterator that fetches ahead if possible; warn in the first training phase if not"
+        "Wrap `it` in an iterator that fetches ahead if possible; if not, warn in the first training phase"
         learn = self.learn
         n = self._choose_n_ahead(learn.dl, it)
         is_useless = n==0 and not isinstance(learn.dl, OngoingLoader)

@@ -105,7 +105,7 @@ class Every:
         return self._count_multiples(amount)>times
 
     def _predict_amount(self, learn):
-        "Return how much will be done after the next batch; None if that is unknown"
+        "Return how much will be done after the next batch, or None if that is unknown"
         batch = getattr(learn.current_run, 'batch', None)
         if self.unit=='ba': return self.count + 1
         if self.unit=='st': return learn.train_steps + 1
@@ -147,7 +147,7 @@ class Every:
         return self.count + monotonic() - self.since
 
     def _find_max_of_processes(self, amount):
-        "Return the most that any process has done, as of the last batch in which all synchronized"
+        "Return the largest amount of any process, as of the last batch in which all processes synchronized"
         self.n_since_sync += 1
         if self.n_since_sync<self.sync_at: return self.max_amount
         before,self.max_amount = self.max_amount,largest(amount)

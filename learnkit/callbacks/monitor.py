@@ -94,7 +94,7 @@ def _read_margin(
     return margin,relative
 
 def _parse_percent(text):
-    "Return the value of a text such as '1%'; NaN for other text"
+    "Return the value of a text such as '1%', or NaN for other text"
     if not text.endswith('%'): return nan
     try: return float(text[:-1])/100
     except ValueError: return nan
@@ -210,7 +210,7 @@ class Monitor(Stateful):
         return True
 
     def _handle_nan(self):
-        "Return the result of `update` for NaN: None to skip it, else False; raise ValueError if nan='raise'"
+        "Return the result of `update` for NaN: None to skip NaN, otherwise False; raise ValueError if nan='raise'"
         if self.nan=='raise': raise ValueError(
             f"`{self.name}` is nan. Write nan='worse' to count that as no improvement, or nan='skip' to ignore it.")
         return None if self.nan=='skip' else False
@@ -218,7 +218,7 @@ class Monitor(Stateful):
     def __repr__(self): return f'Monitor({self.name!r}, best={self.best})'
 
     def _find_column(self, learn):
-        "Return the column to monitor; None for a function of the Learner"
+        "Return the column to monitor, or None for a function of the Learner"
         columns = getattr(own_attr(learn, 'recorder'), 'metric_names', [])
         known   = [name for name in columns if name not in ('epoch','time')]
         metrics = [*filter(self._is_metric, learn.metrics)]
@@ -242,7 +242,7 @@ class Monitor(Stateful):
         return hasattr(monitor, 'as_metric') and monitor.__name__==metric.name
 
     def _prefers_lower(self, learn):
-        "Return whether lower is better, by metric or name; if unclear, return False and warn; a function: ValueError"
+        "Return whether lower is better, by metric or name; if unclear, warn and return False, but raise for a function"
         plain = re.sub('^(train|valid)_', '', self.name)
         metrics = [m for m in learn.metrics if m.name in (self.name, plain)]
         for o in (self.source, *metrics):

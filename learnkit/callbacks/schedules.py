@@ -108,7 +108,7 @@ class ParamScheduler(Scheduler):
         super().before_fit()
 
     def _exempt_norms(self):
-        "Exempt norms and biases from a schedule of `wd`, as the Learner does; ValueError if groups' decays differ"
+        "Exempt norms and biases from a schedule of `wd`; raise ValueError if it would overwrite groups' own decays"
         learn,opt = self.learn,self.learn.opt
         is_one_number = is_number(self.scheds['wd'](0.))
         if is_one_number: check_own_decays([h.get('wd') for h in opt.hypers], 'the schedule of `wd`')
@@ -539,7 +539,7 @@ def _check_length(sched, n_epoch, n_batches):
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #a39b356c
 def _list_required_arguments(make):
-    "Return the names of the required arguments other than the optimizer; empty for a scheduler"
+    "Return the names of the required arguments other than the optimizer; an empty list for a scheduler"
     if _is_sched(make): return []
     arguments = [*signature(make).parameters.values()][1:]   # the first one is the optimizer
     named = [a for a in arguments if a.kind not in (a.VAR_POSITIONAL, a.VAR_KEYWORD)]

@@ -76,7 +76,7 @@ class EarlyStoppingCallback(TrackerCallback):
 
     def _reaches(self, value, limit): return value<=limit if self.watch.lower else value>=limit
     def _find_reason(self, value):
-        "Return the reason to stop at `value`; None: continue"
+        "Return the reason to stop at `value`, or None to continue"
         fact = f'{self.watch.name} is {value}'
         if self.stop_at_nan and not isfinite(value): return f'{fact}: stopping'
         if self.threshold is not None and self._reaches(value, self.threshold):
@@ -390,13 +390,13 @@ class SaveModelCallback(TrackerCallback):
             warn(f'{why}: the model keeps its weights of the last batch')
 
     def _find_best_model(self, in_all_processes):
-        "Return the best model: its file, or its bytes; None if there is none"
+        "Return the file or the bytes of the best model, or None if there is none"
         if self.held: return self.held
         path = None
         if self.saved: path = self._make_path(self.best_name or self.fname)
         return self._find_in_all(path) if in_all_processes else self._find_file(path)
     def _find_file(self, path):
-        "Return `path` if the file exists, else None; raise RuntimeError if another run has changed it"
+        "Return `path` if the file exists, or None; raise RuntimeError if another run has changed the file"
         if path is None or not path.is_file(): return None
         self._check_unchanged(path)
         return path
@@ -404,7 +404,7 @@ class SaveModelCallback(TrackerCallback):
         found = self._find_file(path)
         return None if found is None else _compute_hash(found)
     def _find_in_all(self, path):
-        "Return process 0's file, or its bytes if some processes do not see it; None if there is none"
+        "Return process 0's file, its bytes if some processes do not see the file, or None if there is none"
         own = team().in_first(partial(self._find_hash, path))
         seen = team().in_all(partial(_compute_hash_if_found, path))
         if own is None: return None   # load no file that process 0 does not have
