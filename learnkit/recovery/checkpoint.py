@@ -334,8 +334,8 @@ class CheckpointCallback(Resumable):
         resumable = prefix=='step-'
         if sharded: self.writer.wait()
         if resumable and not self._are_weights_finite(sharded):
-            warn(f'weights are nan or infinite{learn._position}: no checkpoint is saved, since no run could resume '
-                 'from it. `RollBackOnNaN` restores earlier weights.')
+            warn(f'weights are nan or infinite{learn._position}: no checkpoint is saved, because a run could not '
+                 'resume from these weights. `RollBackOnNaN` restores earlier weights.')
             return
         path = self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth'
         if isinstance(path, StorePath) and not self._owns_folder(): return

@@ -600,7 +600,7 @@ class HiddenState:
         lost = [f'`{k}` ({w.kind})' for k,w in now.items() if not is_equal(w, first.get(k))]
         if not lost: return
         self.warned = True
-        warn(f"no checkpoint stores {', '.join(lost)}, so a resumed run begins with the value of the script. "
+        warn(f"no checkpoint stores {', '.join(lost)}, so a resumed run begins with the value that the script sets. "
              'Checkpoints store numbers, tensors and short lists in attributes of the model, the loss and objects '
              'in them, and attributes that a callback names in `saves`.')
 

@@ -292,7 +292,7 @@ def read_shards(
         layout = layouts.get(k)
         is_same = layout is not None and (layout.dtype,layout.shape)==(t.dtype,tuple(t.shape))
         if not is_same: raise ValueError(
-            f'{folder} belongs to another checkpoint: it lacks {k}, or has it with another shape or type')
+            f'{folder} belongs to another checkpoint: it has no {t.dtype} tensor `{k}` of shape {tuple(t.shape)}')
     parts = {k:_create_empty(t) for k,t in wanted.items()}
     def read():
         for k,t in parts.items(): _fill(t, folder, layouts[k].pieces)

@@ -284,7 +284,7 @@ def _warn_of_stretched(learn, before, now):
         jumps = _describe_jumps(own_attr(cb, 'scheds', None) or {}, before, now)
         if jumps: warn(
             f'the fit is now {learn.current_run.duration} long, so the schedule of {type(cb).__name__} is stretched: '
-            f'{", ".join(jumps)}. To keep it, resume with the previous length, then train on in another fit')
+            f'{", ".join(jumps)}. To keep the schedule, resume with the previous length, then continue in another fit.')
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #5c5cf800
 def _describe_jumps(schedules, before, now):
@@ -483,7 +483,7 @@ class DataPosition(Callback):
         self._begin_data_state(loader)
         if loader.rereads: learn.say(
             f'this data cannot be indexed: its first {loader.rereads} batches are read again, without training '
-            '(a loader with a `state_dict` could resume)')
+            '(not needed by a loader with a `state_dict`)')
         if state is not None: self._check_length(loader, state)
         if state is not None: self._resume_within_epoch(state)
 

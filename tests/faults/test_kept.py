@@ -185,7 +185,7 @@ def test_an_attribute_with_nan_has_not_changed(workers, tmp_path):
 
 def test_a_closure_is_the_user_s(tmp_path):
     "… of which a checkpoint warns, once"
-    with pytest.warns(UserWarning, match=r'no checkpoint stores `loss.<closure>.n` \(int\), so a resumed run begins with the value of the script') as w: ended(tmp_path, loss=in_a_closure)
+    with pytest.warns(UserWarning, match=r'no checkpoint stores `loss.<closure>.n` \(int\), so a resumed run begins with the value that the script sets') as w: ended(tmp_path, loss=in_a_closure)
     assert len([o for o in w if 'no checkpoint stores' in str(o.message)])==1
 
 @pytest.mark.parametrize('kind', ['tuple', 'list', 'dict', 'deque', 'graph'])
