@@ -24,7 +24,7 @@ class StreamProxy:
         s:str # the text to write
     ) -> int: # number of characters written
         "Erase the bar if it is drawn, write `s`, and return the number of characters written"
-        if s and self.bar.active:
+        if s and self.bar.is_active:
             self.bar.erase()
             self.bar.has_partial_line = s[-1]!='\n'
         return self.out.write(s)
@@ -33,7 +33,7 @@ class StreamProxy:
 class TerminalBar(LineDisplay):
     "Shows a progress bar on the last line of a terminal, and the rows of the table above it"
     pace,line,fill = .2,'','█'
-    active = has_partial_line = False
+    is_active = has_partial_line = False
     def begin(self, what, n):
         from fastprogress.fastprogress import ProgressBar
         self.end()
@@ -45,8 +45,8 @@ class TerminalBar(LineDisplay):
 
     def wrap_streams(self) -> None:
         "Replace those of `sys.stdout` and `sys.stderr` that are terminals with proxies, until `end` is called"
-        if self.active: return
-        self.out,self.active = sys.stdout,True   # the original stream, to which the bar itself writes
+        if self.is_active: return
+        self.out,self.is_active = sys.stdout,True   # the original stream, to which the bar itself writes
         self._end_partial_line()
         self.fill = _choose_fill(self.fill, self.out)
         for name in ('stdout','stderr'):
@@ -121,7 +121,7 @@ class TerminalBar(LineDisplay):
 
     def end(self):
         self.erase()
-        self.active = False
+        self.is_active = False
         sys.stdout,sys.stderr = _unwrap_ended(sys.stdout),_unwrap_ended(sys.stderr)
 
 def _choose_fill(fill, out):
@@ -133,7 +133,7 @@ def _choose_fill(fill, out):
 
 def _unwrap_ended(stream):
     "Return `stream` without the proxies of bars that have ended"
-    while isinstance(stream, StreamProxy) and not stream.bar.active: stream = stream.out
+    while isinstance(stream, StreamProxy) and not stream.bar.is_active: stream = stream.out
     return stream
 
 # %% ../../nbs/learner/10b_notebook_bar.ipynb #924112b1
@@ -266,9 +266,9 @@ class ProgressCallback(Callback):
     def before_fit(self):
         has_recorder = own_attr(self.learn, 'recorder') is not None
         self.table = has_recorder and self.learn.mode=='fit' and self.learn.logger!=null_logger
-        if self.table: self.layer = replace_attr(self.learn, 'logger', self._write)
+        if self.table: self.layer = replace_attr(self.learn, 'logger', self._write_row)
 
-    def _open(self):
+    def _open_display(self):
         if self.table is None: self.before_fit()   # the callback was added during a fit
         learn,kind = self.learn,self.kind or find_display_kind()
         shows_epochs = learn.mode=='fit' and learn.create_mbar
@@ -277,17 +277,17 @@ class ProgressCallback(Callback):
         self.mbar = displays[kind](n_epoch)
         self.interval = self.every
         if self.every is None: self.interval = self.mbar.pace
-        if self.table: self._write(learn.recorder.metric_names)
+        if self.table: self._write_row(learn.recorder.metric_names)
 
     def _get_display(self):
-        if self.mbar is None: self._open()   # opened late, so that messages from `before_fit` are above the table
+        if self.mbar is None: self._open_display()   # late, so that messages from `before_fit` are above the table
         return self.mbar
 
     def before_epoch(self):    self._get_display().epoch(self.learn.epoch)
-    def before_train(self):    self._begin('train')
-    def before_validate(self): self._begin('valid')
+    def before_train(self):    self._begin_bar('train')
+    def before_validate(self): self._begin_bar('valid')
 
-    def _begin(self, phase):
+    def _begin_bar(self, phase):
         learn = self.learn
         what = learn.mode
         if learn.mode=='fit': what = f'Epoch {learn.epoch+1}/{learn.n_epoch} {phase}'
@@ -298,9 +298,9 @@ class ProgressCallback(Callback):
 
     def after_batch(self):
         now = time.perf_counter()
-        if now>=self.next_update: self._update(now)
+        if now>=self.next_update: self._update_bar(now)
 
-    def _update(self, now):
+    def _update_bar(self, now):
         if self.mbar is None: return
         learn,self.next_update = self.learn,now + self.interval
         notes,loss = [],None
@@ -322,9 +322,9 @@ class ProgressCallback(Callback):
         if getattr(self.mbar, 'counts_down', False): return [f'{left} left in all']
         return [f'{left} left']
 
-    def _end(self):
+    def _end_bar(self):
         if self.mbar: self.mbar.end()
-    after_train = after_validate = after_cancel_epoch = after_cancel_fit = _end
+    after_train = after_validate = after_cancel_epoch = after_cancel_fit = _end_bar
 
     def after_exception(self):
         learn = self.learn
@@ -333,7 +333,7 @@ class ProgressCallback(Callback):
         if is_behind and type(self.mbar) is not LineDisplay:   # a LineDisplay shows the position in the line below
             self.mbar.update(learn.iter, ', '.join(self._format_time_left(time.perf_counter())))
         self.mbar.leave()
-        if learn.logger==self._write: self.mbar.write(self._describe_end())
+        if learn.logger==self._write_row: self.mbar.write(self._describe_end())
 
     def _describe_end(self):
         "Return a line about the error that ended the fit: its class, its position, and the first line of its message"
@@ -355,4 +355,4 @@ class ProgressCallback(Callback):
         if write_out.n_failed: write_out.report()
     after_fit = cleanup
 
-    def _write(self, row): self._get_display().write([format_value(o) for o in row], table=True)
+    def _write_row(self, row): self._get_display().write([format_value(o) for o in row], table=True)

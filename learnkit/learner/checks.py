@@ -188,7 +188,7 @@ def check_no_loss(
     loss:Any   # the result of the loss function, which is neither a tensor nor a dict
 ) -> None:
     "Raise TypeError if the loss function returned `loss`, ValueError without a loss to train on; warn without targets"
-    if loss is not None or _was_called(learn):
+    if loss is not None or _was_loss_called(learn):
         kind = None if loss is None else type(loss).__name__
         raise TypeError(f'the loss function must return a tensor, but it returned {kind}{learn._position}: '
                         f'{loss_value_hint(loss)}')
@@ -200,7 +200,7 @@ def check_no_loss(
     if is_first and learn.mode!='predict': warn_no_target(learn.batch, learn.training)
 
 # %% ../../nbs/learner/00b_steps.ipynb #a39b9a0e
-def _was_called(learn):
+def _was_loss_called(learn):
     "Return whether the loss function was called for this batch: without targets, only if it takes one argument"
     if learn.loss_func is None: return False
     return bool(learn.yb) or takes_one(learn.loss_func)
@@ -358,9 +358,9 @@ class _NamedSamples:
 
 class _Fetcher(torch_fetch._MapDatasetFetcher):
     "Reads the samples of a batch in a worker"
-    def __init__(self, dataset, *args): super().__init__(_with_names(dataset), *args)
+    def __init__(self, dataset, *args): super().__init__(_name_samples(dataset), *args)
 
-def _with_names(dataset):
+def _name_samples(dataset):
     innermost = dataset
     while type(innermost) is Subset: innermost = innermost.dataset
     reads_all_at_once = hasattr(innermost, '__getitems__')

@@ -86,7 +86,7 @@ class CombinedBatches:
         loader:Any # the `CombinedLoader` that tracks the position
     ): self.loader = loader
     def __iter__(self) -> Iterator: return self
-    def __next__(self) -> Any: return self.loader._next()
+    def __next__(self) -> Any: return self.loader._take_next()
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #f46bea1b
 @check_args
@@ -94,7 +94,7 @@ class CombinedLoader:
     "A loader that combines the batches of several named loaders; `dl_name` is the name of the last batch's loader"
     dl_name:str|None = None   # name of the last batch's loader; None: zipped, or no batch yet
     n = 0                     # number of batches returned, in all passes together
-    resumed = False           # does the next pass begin from a loaded state?
+    is_resumed = False        # does the next pass begin from a loaded state?
     batch:Any = None          # the last batch, to which `dl_name` belongs
     def __init__(self,
         loaders:Mapping,                   # name -> an iterable of batches, or a function that returns one
@@ -113,7 +113,7 @@ class CombinedLoader:
         self.weights:Any = dict.fromkeys(self.sources, 1) if weights is None else weights
         self.size = size
         self.shares = self._get_shares()
-        self._begin()
+        self._begin_pass()
 
     def of(self,
         loaders:Mapping # name -> loader
@@ -133,7 +133,7 @@ class CombinedLoader:
             f'weights must be 0 or more, and one above 0, but after {self.n} batches they are {weights}')
         return weights
 
-    def _begin(self):
+    def _begin_pass(self):
         for p in self.sources.values(): p.begin()
         self.credit = dict.fromkeys(self.sources, 0)
 
@@ -153,11 +153,11 @@ class CombinedLoader:
         return _compute_length(counts, weights, self.until)
 
     def __iter__(self) -> Iterator:
-        if not self.resumed: self._begin()
-        self.resumed = False
+        if not self.is_resumed: self._begin_pass()
+        self.is_resumed = False
         return CombinedBatches(self)
 
-    def _next(self):
+    def _take_next(self):
         self.batch = None
         if self.until=='longest' and self._all_ended(): raise StopIteration
         if self.order=='zip': self.batch = self._take_next_from_each()
@@ -222,11 +222,11 @@ class CombinedLoader:
             f'the state belongs to the loaders {", ".join(state["sources"])}, but these are {", ".join(self.sources)}')
         self.n,self.credit,self.dl_name = state['n'],dict(state['credit']),state['dl_name']
         for k,position in state['sources'].items(): self.sources[k].load_state_dict(position)
-        self.resumed = True
+        self.is_resumed = True
 
     def begin_anew(self) -> None:
         "Let the next pass start from the first batches, even after a state was loaded"
-        self.resumed = False
+        self.is_resumed = False
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #fb2f40a7
 def _yield_loader_order(shares):
@@ -394,7 +394,7 @@ class EachLoader(Callback):
 
     def before_train(self): self.loader = self.learn.dls.train
     def after_batch(self):
-        if self.loader is not None and self.loader.order!='zip': self._measure(self.learn.dl_name)
+        if self.loader is not None and self.loader.order!='zip': self._update_columns(self.learn.dl_name)
     def after_train(self): self.learn.dl_name = None
     def cleanup(self):
         self.learn.dl_name,self.columns = None,{}
@@ -411,9 +411,9 @@ class EachLoader(Callback):
             'EachLoader cannot determine the loader of a batch that is not the last one from the `CombinedLoader`. '
             'Remove callbacks that read ahead, such as `Prefetch(thread=True)`, or replace batches, such as '
             '`OverfitBatches`')
-        return self._run_named(do, self.loader.dl_name, b)
+        return self._run_with_own_loss(do, self.loader.dl_name, b)
 
-    def _run_named(self, do, name, b):
+    def _run_with_own_loss(self, do, name, b):
         learn = self.learn
         learn.dl_name = name
         if name not in self.loss_funcs: return do(b)
@@ -421,7 +421,7 @@ class EachLoader(Callback):
         try: return do(b)
         finally: remove_layer(learn, layer)
 
-    def _measure(self, name):
+    def _update_columns(self, name):
         if self.learn.loss is self.last_loss: return   # the batch was cancelled before it had a loss
         self.last_loss = self.learn.loss
         for m in self.columns[name]: m.metric.accumulate(self.learn)
@@ -433,8 +433,8 @@ class EachLoader(Callback):
         run.in_part = True
         try:
             for name,b in parts.items():
-                self._run_named(do, name, b)
-                self._measure(name)
+                self._run_with_own_loss(do, name, b)
+                self._update_columns(name)
                 losses.append(learn.loss)
             learn.loss = torch.stack(losses).sum()
             if not was_in_part: learn('after_joint_loss')

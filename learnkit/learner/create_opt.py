@@ -165,11 +165,11 @@ def adopt_params(
     "Add to the optimizer the new parameters that the splitter returns; return those that are in no optimizer even then"
     untrained = _find_untrained(learn)
     if not untrained: return untrained
-    if not _is_own_opt(learn): return untrained
+    if not _has_created_opt(learn): return untrained
     with _unfreeze_temporarily(learn): _add_missing_params(learn, untrained, is_running)
     return _find_untrained(learn)
 
-def _is_own_opt(learn):
+def _has_created_opt(learn):
     "Return whether the Learner created the optimizer itself, and can create another one"
     origin = learn._opt_origin
     if origin.opt is not learn.opt: return False
@@ -241,23 +241,23 @@ def set_wd(
     "Set the weight decay for a fit and remember the previous one; if `wd` is None, restore the previous one"
     opt,old = learn.opt,learn._before_wd
     if old is not None:
-        was_changed = old.opt is not opt or old.used!=_read_decays(opt)   # the user has changed it since
+        was_changed = old.opt is not opt or old.used_decays!=_read_decays(opt)   # the user has changed it since
         if was_changed: old = None
     if wd is None: return _restore_wd(learn, old)
-    if old is None: old = SimpleNamespace(opt=opt, before=_read_decays(opt), split=is_split(opt.param_groups))
+    if old is None: old = SimpleNamespace(opt=opt, decays=_read_decays(opt), was_split=is_split(opt.param_groups))
     are_several = isinstance(opt.opt, SeveralOptimizers)   # each has its own default
-    if is_number(wd) and not are_several: check_own_decays(old.before, '`wd`')
+    if is_number(wd) and not are_several: check_own_decays(old.decays, '`wd`')
     if hasattr(opt, 'split_no_decay'): opt.split_no_decay()
     opt.set_hyper('wd', wd)
-    old.used = _read_decays(opt)
+    old.used_decays = _read_decays(opt)
     learn._before_wd = old
 
 def _restore_wd(learn, old):
     "Restore the weight decay from before the fits that set one; do nothing if `old` is None"
     if old is None: return
     opt = learn.opt
-    if not old.split and hasattr(opt, 'merge_no_decay'): opt.merge_no_decay()
-    opt.set_hyper('wd', old.before)
+    if not old.was_split and hasattr(opt, 'merge_no_decay'): opt.merge_no_decay()
+    opt.set_hyper('wd', old.decays)
     learn._before_wd = None
 
 def _read_decays(opt): return [h.get('wd') for h in opt.hypers]

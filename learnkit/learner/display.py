@@ -91,9 +91,9 @@ class TextTable:
         self.value_widths = [max(len(cell), need) for cell,need in zip(row, self.value_widths)]
         return self._arrange(room) + self._pad_row(row)
 
-    def _arrange(self, room):
+    def _arrange(self, max_width):
         "Arrange the columns, and return the lines of the header"
-        self.gap,self.lines = arrange_columns(self.names, self.value_widths, room)
+        self.gap,self.lines = arrange_columns(self.names, self.value_widths, max_width)
         if len(self.lines)>1: return self._break_header()
         for i,width in self.lines[0]:
             if width-self.gap<len(self.names[i]): return self._break_header()

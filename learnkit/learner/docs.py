@@ -82,12 +82,12 @@ def format_default(
 stars = {inspect.Parameter.VAR_POSITIONAL:'*', inspect.Parameter.VAR_KEYWORD:'**'}
 
 def documents_init(
-    args:str, # the heading above the parameters in a docstring, such as 'Args of Callback'
-    cls:type  # the class with this docstring, which may be inherited
+    heading:str, # the heading above the parameters in a docstring, such as 'Args of Callback'
+    cls:type     # the class with this docstring, which may be inherited
 ) -> bool:
     "Return whether the parameters below the heading are those of the constructor of `cls`"
     for c in cls.__mro__:
-        if args in ('Args', f'Args of {c.__name__}'): return True
+        if heading in ('Args', f'Args of {c.__name__}'): return True
         if '__init__' in vars(c): return False   # a subclass's own constructor takes other arguments
     return True
 

@@ -65,12 +65,12 @@ class LimitBatches(Callback):
         for amount,dl in ((self.train, learn.dls.train), (self.valid, learn.dls.valid)):
             if amount is not None and dl is not None: n_batches(amount, loader_len(dl))   # raises an error early
 
-    def before_train(self): self._limit(self.train)
+    def before_train(self): self._limit_phase(self.train)
     def before_validate(self):
         if not self.active: return
         if self.valid==0: raise CancelValid('LimitBatches(valid=0)')
-        self._limit(self.valid)
-    def _limit(self, amount):
+        self._limit_phase(self.valid)
+    def _limit_phase(self, amount):
         if amount is None: return
         batches = self.learn.batches
         is_under_way = batches.it is not None   # added during a phase: it limits the next one

@@ -111,11 +111,11 @@ class GatherPredsCallback(Callback):
     def _create_buffers(self, n, positions=None, key=None, folder=None):
         "Create the buffers for `n` samples (None: unknown), in files if there is a folder for them"
         if folder is None and self.mmap is not None: folder = self._get_draft_path(self.mmap)
-        def buffer(name, dim=self.concat_dim, **kwargs):
+        def make_buffer(name, dim=self.concat_dim, **kwargs):
             file = None if folder is None else folder/name
             return NestedBuffer(n, dim, file, key, positions=positions, **kwargs)
-        self.inputs,self.targets,self.decoded = map(buffer, ('inputs','targs','decoded'))
-        self.preds,self.losses = buffer('preds', dtype=self.dtype),buffer('losses', 0)
+        self.inputs,self.targets,self.decoded = map(make_buffer, ('inputs','targs','decoded'))
+        self.preds,self.losses = make_buffer('preds', dtype=self.dtype),make_buffer('losses', 0)
         self.skips_batch = False
 
     def before_batch(self):
@@ -131,8 +131,8 @@ class GatherPredsCallback(Callback):
         pred,yb = run.pred,run.yb
         if self.ignore_keys: pred = drop_keys(pred, self.ignore_keys)
         targs = yb[0] if len(yb)==1 else detuplify(yb)
-        if self.save_preds is not None: self._save(self.save_preds, pred)
-        if self.save_targs is not None: self._save(self.save_targs, targs)
+        if self.save_preds is not None: self._save_batch(self.save_preds, pred)
+        if self.save_targs is not None: self._save_batch(self.save_targs, targs)
         if self.act is not None: pred = self.act(pred)
         if self.with_input: self.inputs.append(self.inp)
         if self.with_preds: self.preds.append(pred)
@@ -145,7 +145,7 @@ class GatherPredsCallback(Callback):
         if not yb: raise ValueError('`with_loss` needs targets, but the batches have none: write `with_loss=False`')
         return compute_sample_losses(loss, yb, self.learn.loss_func, self.concat_dim)
 
-    def _save(self, folder, b):
+    def _save_batch(self, folder, b):
         learn,shares_batches = self.learn,self.round_robin is not None
         i = learn.iter
         if shares_batches: i = i*num_shards() + shard_rank()   # its number in a single process
@@ -160,9 +160,9 @@ class GatherPredsCallback(Callback):
             else: values = buffer.gather(self.batch_numbers, order)
             setattr(self, name, values)
         self.inp = None
-        if self.drafts: self._publish()
+        if self.drafts: self._publish_files()
 
-    def _publish(self):
+    def _publish_files(self):
         "Move the files into their folders; delete the files of batches that an earlier run saved there"
         shares_files = self.mmap is not None and self.round_robin is not None
         if shares_files:
@@ -445,8 +445,8 @@ def _make_activation(loss_func):
     "Return the loss function's `activation`, applied to tensors only, or None if it has none"
     act = loss_activation(loss_func)
     if act is noop: return None
-    def of_tensor(pred): return act(pred) if isinstance(pred, torch.Tensor) else pred
-    return of_tensor
+    def activate_tensor(pred): return act(pred) if isinstance(pred, torch.Tensor) else pred
+    return activate_tensor
 
 def _find_decodes(learn, act):
     "Return the function that decodes predictions, such as to classes: the loss function's or the model's own"

@@ -85,9 +85,9 @@ class Predictor:
             dl,decode = learn._make_item_loader(item)
             b = next(iter(dl))
             if not self._is_ready(): self._open()
-            grad = torch.is_grad_enabled()
+            is_grad_enabled = torch.is_grad_enabled()
             try: pred,decoded = self._predict(b)
-            except BaseException as e: self._end(e, grad); raise
+            except BaseException as e: self._end(e, is_grad_enabled); raise
             inp = None
             if with_input or decode is not None: inp = to_cpu(detuplify(learn.xb))
         answer = learn._make_answer(pred, decoded, decode, inp)
@@ -126,12 +126,12 @@ class Predictor:
         else: self.decodes = loss_decodes(loss_func, self.act)
 
     @uninterrupted
-    def _end(self, e=None, grad=None):
+    def _end(self, e=None, is_grad_enabled=None):
         run,self.run = self.run,None
         try:
             if run is not None: _close_run_now(run, e)
         finally:
-            if grad is not None: torch.set_grad_enabled(grad)   # a setting of this thread
+            if is_grad_enabled is not None: torch.set_grad_enabled(is_grad_enabled)   # a setting of this thread
 
     def _predict(self, b):
         "Return `(prediction, decoded)` for the batch `b`, on the CPU, or `(None, None)` if the batch was cancelled"

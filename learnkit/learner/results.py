@@ -48,7 +48,7 @@ def gather_items(
     if len(kinds)>1 or kinds=={'list'}: return _gather_lists(x, positions)
     item_shape,dtype = kinds.pop()
     results = torch.empty((sum(map(len, positions)), *item_shape), dtype=dtype)
-    if results.numel(): _fill(results, x, positions, max_bytes)
+    if results.numel(): _fill_results(results, x, positions, max_bytes)
     if dim: results = results.movedim(0, dim)
     return results
 
@@ -59,16 +59,16 @@ def _describe_kind(x):
     return 'list'
 
 # %% ../../nbs/learner/20a_gather_items.ipynb #a84b1f0d
-def _fill(results, x, positions, max_bytes):
+def _fill_results(results, x, positions, max_bytes):
     "Broadcast the samples `x` of each process into `results` at its `positions`, at most `max_bytes` at a time"
     n_rows = max(1, max_bytes//results[:1].nbytes)
     for rank,targets in enumerate(positions):
         for start in range(0, len(targets), n_rows):
             target,own = targets[start:start+n_rows],None
             if rank==rank_distrib(): own = x[start:start+len(target)]
-            results[target] = _broadcast(own, rank, (len(target), *results.shape[1:]), results.dtype)
+            results[target] = _broadcast_tensor(own, rank, (len(target), *results.shape[1:]), results.dtype)
 
-def _broadcast(x, rank, shape, dtype):
+def _broadcast_tensor(x, rank, shape, dtype):
     "Return the tensor `x` of process `rank`, in all processes"
     if num_distrib()==1: return x
     device = torch.device('cpu')
@@ -184,7 +184,7 @@ class NestedBuffer:
         else: leaves,spec = self._flatten(b)
         if self.spec is None:
             check_joinable(b, self.reorders)
-            self._begin(spec, len(leaves), isinstance(b, Tensor))
+            self._create_buffers(spec, len(leaves), isinstance(b, Tensor))
         if spec is not self.spec and spec!=self.spec: raise ValueError(
             f'The results of the batches differ in structure: {self.spec} in the first batch, {spec} in this batch.')
         for buffer,leaf in zip(self.buffers, leaves): buffer.append(leaf)
@@ -195,7 +195,7 @@ class NestedBuffer:
         if spec==self.spec or not any(map(is_record, leaves)): return leaves,spec
         return tree_flatten(open_records(b), is_leaf=is_item_list)
 
-    def _begin(self, spec, n, is_tensor):
+    def _create_buffers(self, spec, n, is_tensor):
         "Create `n` buffers, for batches of the structure `spec`"
         self.spec = spec
         if is_tensor: endings = ['.pt']
@@ -220,7 +220,7 @@ class NestedBuffer:
     ) -> Any: # None if no process has results
         "Return the results of all processes, which must all call this; raise ValueError if they cannot be joined"
         own = None
-        if self.spec is not None: own = self._describe(rounds)
+        if self.spec is not None: own = self._describe_results(rounds)
         parts = drop_repeats(gather_objects(own))
         present = [part for part in parts if part is not None]
         if not present: return None
@@ -239,7 +239,7 @@ class NestedBuffer:
         if self.spec is not None: values = self.buffers[i].value
         return gather_items(values, locate_samples(sizes, order), self.dim)
 
-    def _describe(self, rounds):
+    def _describe_results(self, rounds):
         "Write the results of this process, and return a `_ProcessResults` that describes them"
         sizes,files,empty = [],[],[]
         for buffer in self.buffers:

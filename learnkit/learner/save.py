@@ -39,7 +39,7 @@ def _is_expanded(t):
     if t.layout is not torch.strided: return False
     return any(n>1 and stride==0 for n,stride in zip(t.shape, t.stride()))
 
-def _list_first(names):
+def _list_first_names(names):
     "Return the first three names, and how many more there are, as text"
     text = ', '.join(map(str, names[:3]))
     if len(names)<=3: return text
@@ -61,10 +61,10 @@ def check_state(
     extra = [k for k in state if k not in own]
     nothing_fits = bool(own) and len(missing)==len(own)   # an error even if not strict
     reasons = []
-    if mismatches: reasons.append(f'shapes differ: {_list_first(mismatches)}')
+    if mismatches: reasons.append(f'shapes differ: {_list_first_names(mismatches)}')
     if strict or nothing_fits:
-        if missing: reasons.append(f'they lack {_list_first(missing)}')
-        if extra: reasons.append(f'the model lacks {_list_first(extra)}')
+        if missing: reasons.append(f'they lack {_list_first_names(missing)}')
+        if extra: reasons.append(f'the model lacks {_list_first_names(extra)}')
     if not reasons: return
     hint = _make_load_hint(mismatches, nothing_fits)
     raise ValueError(f"these weights belong to another model: {'; '.join(reasons)}{hint}")
@@ -91,7 +91,7 @@ def _describe_kind(o):
         if all(_describe_kind(i)=='a number' for i in o): return 'numbers'
     return f'a {type(o).__name__}'
 
-def _check_opt_parts(own, state):
+def _check_opt_entries(own, state):
     "Raise ValueError if `state` does not belong to an optimizer whose own state is `own`"
     if not isinstance(state, Mapping): raise ValueError(f'it is a {type(state).__name__}, not a dict')
     if not has_torch_state(own): return   # the optimizer checks its own format
@@ -146,7 +146,7 @@ def check_opt_state(
 ) -> None:
     "Raise ValueError if `state` does not fit the optimizer `opt`, which is not changed"
     own = opt.state_dict()
-    try: _check_opt_parts(own, state)
+    try: _check_opt_entries(own, state)
     except ValueError as e:
         name = type(getattr(opt, 'opt', opt)).__name__
         raise ValueError(f'this is not a state of the optimizer ({name}): {e}') from None
@@ -338,7 +338,7 @@ def write_state(
     else: write_atomic(state, path, **kwargs)
 
 # %% ../../nbs/learner/55b_save.ipynb #71323e42
-def _keep_own(weights, model, patterns):
+def _keep_ignored(weights, model, patterns):
     "Return `weights` with the model's values for names like `patterns`; raise ValueError if a pattern has no match"
     own,ignored = model.state_dict(),set()
     if isinstance(patterns, str): patterns = [patterns]
@@ -390,11 +390,11 @@ def check_outside_weights(
     missing = [name for name in named_params(learn) if name in trained and name not in weights]
     if missing: warn(
         f'{file} has no values for weights that this Learner trains outside the model, which therefore keep theirs: '
-        f'{_list_first(missing)}')
+        f'{_list_first_names(missing)}')
     extra = [name for name in weights if name not in own]
     if extra: warn(
         f'{file} has weights outside the model that this Learner does not have, so they are skipped: '
-        f'{_list_first(extra)}')
+        f'{_list_first_names(extra)}')
 
 def _check_exists(file, path):
     "If `path` is missing, raise FileNotFoundError, with advice, for a file in the current folder or a missing folder"
@@ -425,7 +425,7 @@ def load(self:Learner,
     check_base_format(base, file)
     check_values(self.model)
     if ignore_keys:
-        weights = _keep_own(weights, get_model(self.model), ignore_keys)
+        weights = _keep_ignored(weights, get_model(self.model), ignore_keys)
         opt,with_opt = None,False
     check_state(get_model(self.model), weights, strict, base)
     check_base(get_model(self.model), rest_of_base(weights, base), file)

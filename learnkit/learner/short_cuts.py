@@ -24,7 +24,7 @@ from ..loop.tracebacks import add_note
 from ..optim.optimizer import OptimWrapper
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #fefad051
-def step_tensors(
+def collect_step_tensors(
     model:Any,     # the model, for the names of its parameters
     opt:Optimizer  # a PyTorch optimizer
 ) -> dict[str,Tensor]: # name for messages -> tensor
@@ -108,7 +108,7 @@ def find_torch_opt(
     if any(own_hooks + global_hooks): return None
     return inner
 
-def slow_step(
+def take_slow_step(
     opt:Optimizer # a PyTorch optimizer
 ) -> None:
     "Take a step with the optimizer's own `step`, without its hooks"
@@ -123,10 +123,10 @@ def snapshot_step(
     *more:Any      # other objects that the fast path changes, such as the model
 ) -> Snapshot:
     "Take a snapshot of the gradients, the random number generators, and everything else that a step changes"
-    grads = {i:p.grad for i,p in enumerate(_params(opt)) if p.grad is not None}
+    grads = {i:p.grad for i,p in enumerate(_list_params(opt)) if p.grad is not None}
     return Snapshot(snapshot_random(), snapshot_tensors(grads), snapshot_contents(opt, *more))
 
-def _params(opt): return [p for group in opt.param_groups for p in group['params']]
+def _list_params(opt): return [p for group in opt.param_groups for p in group['params']]
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #dce1d006
 switch = 'LEARNKIT_CHECK_SHORT_CUTS'   # the environment variable that adds `CheckShortCuts` to every fit
@@ -168,12 +168,12 @@ class CheckShortCuts(Callback):
             if room is not None: allowed = room(expected, before)
             text = describe_first_difference(got, expected, allowed)
         finally: after.restore()
-        self._count(what, text)
+        self._count_comparison(what, text)
 
-    def _count(self, what, text):
+    def _count_comparison(self, path_name, text):
         "Count a comparison; raise WrongShortCut if `text` describes a difference"
-        self.n[what] += 1
-        if text: raise WrongShortCut(f'{_short_cuts.get(what, what)} differs from its slow '
+        self.n[path_name] += 1
+        if text: raise WrongShortCut(f'{_short_cuts.get(path_name, path_name)} differs from its slow '
                                      f'path{self.learn._position}: {text}')
 
     def before_fit(self): self.n.clear()
@@ -184,9 +184,9 @@ class CheckShortCuts(Callback):
     def after_step(self):
         if self.saved_step is None: return
         (opt,before),self.saved_step = self.saved_step,None
-        tensors = partial(step_tensors, self.learn.model, opt)
+        tensors = partial(collect_step_tensors, self.learn.model, opt)
         def slow():
-            slow_step(opt)
+            take_slow_step(opt)
             return tensors()
         try: self._compare('step', before, copy_tensors(tensors()), slow, partial(snapshot_step, opt))
         except WrongShortCut as e:
@@ -196,7 +196,7 @@ class CheckShortCuts(Callback):
     def after_cancel_step(self): self.saved_step = None   # the step was cancelled
     def before_zero_grad(self):
         opt,self.grads = find_torch_opt(self.learn.opt),[]
-        if opt is not None: self.grads = [(p, p.grad) for p in _params(opt)]
+        if opt is not None: self.grads = [(p, p.grad) for p in _list_params(opt)]
 
     def after_zero_grad(self):
         before,self.grads = self.grads,()
@@ -208,7 +208,7 @@ class CheckShortCuts(Callback):
         self.learn.opt.opt.zero_grad()
         one_sided = [p for p,grad in after if (grad is None)!=(p.grad is None)]
         for p,grad in after: p.grad = grad
-        self._count('zero_grad', self._describe_one_sided(one_sided))
+        self._count_comparison('zero_grad', self._describe_one_sided(one_sided))
 
     def _describe_one_sided(self, params):
         "Describe the first of `params`, which have a gradient after only one of the paths; return '' if there are none"
@@ -229,7 +229,7 @@ class CheckShortCuts(Callback):
         learn._bound,learn._call_order = {},None   # so that `_bind` looks for order and handlers anew
         try: current = {name:learn._bind(name) for name in bound}
         finally: learn._bound,learn._call_order = bound,order
-        self._count('handlers', _describe_stale(bound, current))
+        self._count_comparison('handlers', _describe_stale(bound, current))
 
     def cleanup(self): self.saved_step,self.grads = None,()
 
@@ -237,8 +237,8 @@ _short_cuts = dict(step="the optimizer's fast step", zero_grad='`zero_grad`', fu
                    handlers='the table of handlers')
 
 # %% ../../nbs/learner/33_short_cuts.ipynb #617a57ab
-def _are_same(bound, current): return len(bound)==len(current) and all(map(_is_same, bound, current))
-def _is_same(a, b):
+def _are_same_handlers(bound, current): return len(bound)==len(current) and all(map(_is_same_handler, bound, current))
+def _is_same_handler(a, b):
     "Return whether two pairs of callback and handler are equal; only methods are compared, not other functions"
     (cb,f),(other_cb,g) = a,b
     if cb is not other_cb: return False
@@ -250,7 +250,7 @@ def _is_same(a, b):
 def _describe_stale(bound, current):
     "Return a description of the first event whose handlers have changed since they were bound, or '' if none has"
     for name,handlers in bound.items():
-        if _are_same(handlers, current[name]): continue
+        if _are_same_handlers(handlers, current[name]): continue
         return (f'at `{name}` the fit calls handlers of {_class_names(handlers)}, but the current ones are of '
                 f'{_class_names(current[name])}, or have changed. To replace a method, assign to the '
                 'callback, `cb.after_loss = f`, not to its class')
