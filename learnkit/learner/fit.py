@@ -75,7 +75,9 @@ class LimitBatches(Callback):
         batches = self.learn.batches
         is_under_way = batches.it is not None   # added during a phase: it limits the next one
         if is_under_way: return
-        if isinstance(amount, float): amount = n_batches(amount, batches.n)
+        if isinstance(amount, float):
+            of_loader = loader_len(batches.whole)   # before other limits, so that their order makes no difference
+            amount = n_batches(amount, batches.n if of_loader is None else of_loader)
         batches.stop_at(amount)   # a number of batches stays valid if the loader is replaced
     def cleanup(self): self.active = False
 

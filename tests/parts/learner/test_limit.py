@@ -71,6 +71,15 @@ def test_unknown_length(n, k):
     learn = fit(DataLoaders(dl, batches(1)), LimitBatches(k))
     assert dl.asked==[min(n,k)]*2 and len(learn.recorder.lrs)==2*min(n,k)
 
+@quick
+@given(st.integers(1, 12), amounts.filter(bool), amounts.filter(bool))
+def test_of_two_limits_the_smaller_holds_in_either_order(n, a, b):
+    "Fractions are of the loader's batches: one of a limited phase depended on which limit came first"
+    for limits in (a, b), (b, a):
+        dl = Sized(batches(n))
+        fit(DataLoaders(dl), [LimitBatches(o) for o in limits], 1)
+        assert dl.asked==[min(n_batches(a, n), n_batches(b, n))]
+
 def test_a_part_of_an_unknown_length():
     seen = at('before_batch', throw(KeyError()))
     for kw,dls in ((dict(train=.5), (Counted(batches(2)), batches(1))), (dict(valid=.5), (batches(1), Counted(batches(2))))):
