@@ -262,7 +262,7 @@ class CheckpointCallback(Resumable):
         if is_due or is_best: self.save(learn.epoch+1, 0, f'-epoch-{learn.epoch}', value=value)
 
     def _get_value_of_epoch(self):
-        "Return the monitored value at the end of an epoch; None without a monitor, or if a row already has the value"
+        "Return the monitored value at the end of an epoch, or None without a monitor or if a row already has the value"
         if not self.monitor: return None
         is_known = self.monitor.is_known(self.learn)
         value = None if is_known else self.monitor.value(self.learn)
@@ -354,7 +354,7 @@ class CheckpointCallback(Resumable):
         learn('after_save_checkpoint', path=path)
 
     def _owns_folder(self):
-        "Return True, or False after reporting a failed write if the owner is unknown; RuntimeError for another owner"
+        "Return whether this run owns the folder; report an unreadable mark; raise RuntimeError if another run owns it"
         self.writer.wait()
         error = team().in_first(self.lock.find_error)
         if error is None: return True
@@ -364,7 +364,7 @@ class CheckpointCallback(Resumable):
         return False
 
     def _find_base(self):
-        "Return checksums of the weights that checkpoints omit; None: every checkpoint has all weights"
+        "Return checksums of the weights that checkpoints omit, or None if every checkpoint has all weights"
         learn = self.learn
         if self.base_storage=='each' or _has_shards(learn): return None
         frozen,total = base_bytes(learn)

@@ -101,7 +101,7 @@ def tensors_in(
     return None
 
 def _collect_tensors(values):
-    "Return the tensors of all entries that have some; None if no entry is a module or an optimizer"
+    "Return the tensors of all entries that have some, or None if no entry is a module or an optimizer"
     lists = [found for found in map(tensors_in, values) if found is not None]
     if not lists: return None
     return [*chain.from_iterable(lists)]

@@ -58,7 +58,7 @@ def _compute_gradient_norm(loss, model):
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #40ad25af
 def _compute_losses_of_batch(learn, n):
-    "Return the losses of the samples, with their graph; None if the loss cannot be computed for each sample"
+    "Return the losses of the samples, with their graph, or None if the loss cannot be computed for each sample"
     mixer = mixer_of(learn)
     try:
         if getattr(mixer, 'is_mixed', False): losses = mixer.losses(learn.pred, *learn.yb)
@@ -71,7 +71,7 @@ def _compute_losses_of_batch(learn, n):
     return losses
 
 def _compute_losses_alone(learn, n):
-    "Return the loss of each sample, computed without the rest of the batch; None if the model needs several samples"
+    "Return the loss of each sample, computed without the rest of the batch, or None if the model needs several"
     xb,yb,run = learn.xb,learn.yb,learn.current_run
     learn.current_run = run.begin(learn.mode)   # keep the attributes set below out of `run`
     losses = []
@@ -131,14 +131,14 @@ class ItemLosses(Callback):
         return sum(o.start for o in parts)<self.n
 
     def _find_indices(self):
-        "Return the dataset indices of the batch; None if some are unknown"
+        "Return the dataset indices of the batch, or None if some are unknown"
         indices = get_current_indices(self.learn)
         if indices is None or self.micro is None: return None
         if len(indices[self.micro])!=n_items(self.learn): return None
         return indices
 
     def _add_partner(self, row, i, indices):
-        "Return the row with the sample's partner and own weight in `MixUp`; without a mixer, unchanged"
+        "Return the row with the sample's partner and own weight in `MixUp`, or unchanged without a mixer"
         mixer:Any = mixer_of(self.learn)
         if getattr(mixer, 'other', None) is None: return row
         other = int(mixer.other[mixer.part][i])
@@ -182,7 +182,7 @@ class LayerNorms(Callback):
         self.hooks,self.unclipped = [],UnclippedNorm()
 
     def _find_layers(self):
-        "Return the parameters of each module that has its own, by name"
+        "Return, by module name, the parameters of each module that directly holds some"
         layers = {}
         for name,m in get_model(self.learn.model).named_modules():
             params = [*m.parameters(recurse=False)]
@@ -256,7 +256,7 @@ def loss_scale(
 
 @torch.no_grad()
 def _norm(ts):
-    "Return the norm of all tensors together; None among them counts as zero"
+    "Return the norm of all tensors together, where None counts as zero"
     return total_norm([t.float() for t in ts if t is not None]).item()
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000013
@@ -544,9 +544,9 @@ class _SpikeSearch:
         self.max_usual_loss = max_usual_loss   # the largest loss that is not a spike
 
     def find_from(self, first):
-        "Return a minimal list of samples that cause the spike, from batch `first` on; None if it stays without all"
+        "Return a minimal list of samples from batch `first` on that cause the spike, or None if it stays without them"
         items,moment = samples_of_steps(self.learn, self.folder, first, max(self.step-1, first), self.fit)
-        def is_gone(without): return self._is_gone(without, first, moment)
+        def is_gone(excluded): return self._is_gone(excluded, first, moment)
         try:
             with catch_warnings():
                 simplefilter('ignore')   # warnings that the losses differ from the record
@@ -557,8 +557,8 @@ class _SpikeSearch:
                 return found if is_gone(items) else None   # `find_minimal_subset` has not tried to skip all of them
         finally: self.learn.paused = moment
 
-    def _is_gone(self, without, first, moment):
-        "Return whether the spike is gone if the run trains from `moment`, before batch `first`, without some samples"
+    def _is_gone(self, excluded, first, moment):
+        "Return whether the spike is gone if the run trains from `moment`, before batch `first`, without `excluded`"
         self.learn.paused = moment
-        loss = self.learn.resume(self.step+1-first, cbs=SkipData(items=without))['loss']
+        loss = self.learn.resume(self.step+1-first, cbs=SkipData(items=excluded))['loss']
         return isfinite(loss) and loss<=self.max_usual_loss

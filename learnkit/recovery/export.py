@@ -68,13 +68,13 @@ def determines_predictions(
     return loss_decodes(f) is not noop
 
 # %% ../../nbs/recovery/40a_loss_config.ipynb #7577f9e1
-def _set_attributes(m, settings, what):
+def _set_attributes(m, settings, name):
     if not isinstance(settings, dict): raise ValueError(
-        f'the settings of {what} must be a dict, not a {type(settings).__name__}')
+        f'the settings of {name} must be a dict, not a {type(settings).__name__}')
     defaults = settings_of(m)
     for k,v in settings.items():
         fits = k in defaults and fits_setting(v, defaults[k])
-        if not fits: raise ValueError(f'{what} has no setting {k}={v!r:.40}')
+        if not fits: raise ValueError(f'{name} has no setting {k}={v!r:.40}')
         setattr(m, k, v)
 
 def fits_setting(
@@ -167,7 +167,7 @@ _prefixes = {'loss':'learnkit.loss.', 'beside':'learnkit.beside.'}
 
 @uninterrupted
 def _describe_inputs(learn):
-    "Return the shapes and types of a batch's inputs; None without training data, or if its length is unknown"
+    "Return the shapes and dtypes of a batch's inputs, or None without training data or if the length is unknown"
     if not loader_len(learn.dls.train): return None   # no data, as after `load_learner`, or an endless loader
     with snapshot_random(), snapshot_loader(learn.dls.train):
         return [shapes(o) for o in split_batch(interruptibly(learn.dls.one_batch), learn.dls.n_inp)[0]]
@@ -332,7 +332,7 @@ def load_learner(
     return learn
 
 def _load_loss(config, tensors):
-    "Return the loss function in a file; None if predictions do not depend on it; raise ValueError if it is unknown"
+    "Return the loss function in a file, or None if predictions do not need it; raise ValueError if it is unknown"
     if not isinstance(config, dict): return None
     if config.get('own') is True: raise ValueError(f"the predictions depend on {config.get('name')!s:.100}, "
                                                    'which is not part of learnkit: pass it as `loss_func=`')

@@ -130,7 +130,7 @@ def _write_files(state, path, info):
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #3776aead
 def _write_sharded(rest, parts, path, info):
-    "Write all processes' shards, then the rest in process 0, and the manifest last; all processes must call it"
+    "Write the shards of all processes, then in process 0 the rest and the manifest; all processes must call it"
     in_first = team().in_first
     path,old = in_first(lambda: _prepare_path(path))
     try:
@@ -226,7 +226,7 @@ def read_checkpoint(
     return read_shards(state, _shards_folder(path), info['shards'])
 
 def _add_base_weights(state, path):
-    "Return the model's weights with those in the base file; warn, and omit these, if that is missing or damaged"
+    "Return the model's weights with those in the base file, or without them and a warning if it is unreadable"
     base,weights = state.get('base'),state['model']
     check_base_format(base, path)
     try: tensors = read_base(path.parent/str(state['base_file']), base)

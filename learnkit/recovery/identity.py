@@ -67,7 +67,7 @@ def hash_entries(
     o:Any,   # a tensor, an array, or a sequence
     n:int=32 # how many entries to compare, evenly spread
 ) -> str|None:
-    "Return a hash of the length and some entries of `o`, or None if an entry is no number, string or the like"
+    "Return a hash of the length and some entries of `o`, or None if an entry is not a number, a string or the like"
     entries = [entry_values(o[i]) for i in _spread_positions(len(o), n)]
     is_comparable = isinstance(o, torch.Tensor) or _are_plain(chain.from_iterable(entries))
     if not is_comparable: return None
@@ -297,7 +297,7 @@ def _get_num_shards(dl):
 
 # %% ../../nbs/recovery/10_identity.ipynb #3a8e4060
 def _describe_order(dl):
-    "Describe how the order of samples is chosen, as in a single process; None if that is unknown"
+    "Describe how the order of samples is chosen, as in a single process, or return None if that is unknown"
     shard = distributed_sampler(dl)
     sampler = _find_sampler_of_one(shard) if type(shard) is DistributedSampler else sampler_of(dl)
     if sampler is None: return None

@@ -88,7 +88,7 @@ class SkipNaN(Callback):
 
     @torch.no_grad()
     def _undo_on_device(self, grads, finite):
-        "Unless `finite`, zero the gradients, and restore buffers and loss, on the device, without reading a value"
+        "Unless `finite`, zero the gradients and restore buffers and loss on the device, without reading a value"
         learn = self.learn
         for g in grads: elements(g).masked_fill_(~finite, 0)
         self._restore_buffers(finite)
@@ -168,7 +168,7 @@ class SpikeDetection(Callback):
         self.ranked = sorted(self.losses)
 
     def _find_limit(self):
-        "Return the median of the recent losses, and the largest loss that is not a spike; (nan, inf) if too few"
+        "Return the median of recent losses and the largest loss that is not a spike, or (nan, inf) with too few losses"
         n = len(self.ranked)
         if n<min(self.window, _min_losses): return nan,inf
         median = self.ranked[(n-1)//2]
@@ -235,7 +235,7 @@ from .resume import find_in_all
 
 # %% ../../nbs/recovery/30b_roll_back.ipynb #cfb7d701
 def _find_saver(cbs):
-    "Return the first callback whose checkpoints a run can resume from; None if there is none"
+    "Return the first callback whose checkpoints a run can resume from, or None if there is none"
     for cb in cbs:
         if resumes(cb) and own_attr(cb, 'writer') is not None: return cb
     return None
@@ -374,8 +374,8 @@ class RollBackOnNaN(Callback):
 
     def _describe_cause(self): return self.spike or why_not_finite(self.learn)
 
-    def _stop(self, end):
-        self.learn.stop(f'{self._describe_cause()}{self.learn._position}{end}')
+    def _stop(self, clause):
+        self.learn.stop(f'{self._describe_cause()}{self.learn._position}{clause}')
         raise CancelFit(self.learn.stop_reason)
 
     def _restore(self, good_state):
@@ -398,7 +398,7 @@ class RollBackOnNaN(Callback):
         self.written = [h['lr'] for h in hypers]
 
     def _read_newest(self):
-        "Return the state in the newest checkpoint that can be read and has finite weights; None if there is none"
+        "Return the state in the newest checkpoint that can be read and has finite weights, or None if there is none"
         self.saver.writer.wait()
         return find_in_all(self._find_finite_checkpoint, self.saver.folder)
 

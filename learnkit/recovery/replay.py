@@ -404,7 +404,7 @@ class Branch(Paused):
             'a longer fit, such as `fit=partial(learn.fit, 20)`')
 
     def _keep_states_of_loggers(self, learn):
-        "Keep the present states of loggers, which write to the files of this run"
+        "Keep the current states of loggers, which write to the files of this run"
         for cb in learn.cbs:
             is_logger = writes(cb) and observes(cb)
             own = cb.state_dict() if is_logger else None

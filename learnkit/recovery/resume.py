@@ -297,9 +297,9 @@ class Ratio(NamedTuple):
         if limit is None: return converted
         return min(converted, limit)
 
-def _convert_callbacks(learn, cbs, fewer, n_iter):
-    "Convert the saved states of callbacks that count batches; `done` has decreased by `fewer`"
-    if 'train_for' in cbs: cbs['train_for']['before'] += fewer   # batches that were trained still count
+def _convert_callbacks(learn, cbs, n_fewer, n_iter):
+    "Convert the saved states of callbacks that count batches; `done` has decreased by `n_fewer`"
+    if 'train_for' in cbs: cbs['train_for']['before'] += n_fewer   # batches that were trained still count
     if n_iter and 'train_eval' in cbs: cbs['train_eval']['n'] = n_iter
     if num_shards()==1: cbs.pop('distributed_trainer', None)   # one process has none
     for cb in learn.cbs:

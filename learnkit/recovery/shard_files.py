@@ -95,7 +95,7 @@ class _HashedFile(BufferedWriter):
         self.flush()   # DCP calls `fsync` with this number, which misses buffered bytes
         return super().fileno()
     def digest(self):
-        "Return size and SHA-256, as `_compute_digest` does; None after a `seek`, as bytes may have been replaced"
+        "Return size and SHA-256, as `_compute_digest` does, or None after a `seek`, which may have replaced bytes"
         return None if self.has_moved else [self.size, self.sha.hexdigest()]
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #65f52716

@@ -80,11 +80,11 @@ class StopOnSignal(Callback):
 
     @property
     def _has_agreement(self):
-        "Whether several processes decide together, so that a signal to one process is for all"
+        "Whether several processes decide together, so that a signal to one of them ends all"
         return 'agreement' in vars(self.learn)
 
     def _agree_on_signal(self):
-        "Return the signal that ends the fit after this batch, the same in all processes; None if there is none"
+        "Return the signal that ends the fit after this batch, the same in all processes, or None if there is none"
         if not self._has_agreement: return self.received
         if not self.learn.training: return None   # processes agree in training batches only
         return self.learn.agreement.signal
@@ -284,9 +284,9 @@ class _Breakpoints(StopOnSignal):
         self.moment.n_to_ignore += 1
         self._end_fit(Pause, f', in the next one at `{name}`')
 
-    def _end_fit(self, kind, within=''):
-        "End the fit, which can be resumed from the last copy"
-        raise kind(f'{self._pause_at_moment()}{within}: `learn.resume()` continues')
+    def _end_fit(self, exception, clause=''):
+        "End the fit, which can be resumed from the last copy, with an exception of this class"
+        raise exception(f'{self._pause_at_moment()}{clause}: `learn.resume()` continues')
 
     def _pause_at_moment(self):
         "Pause the Learner at the last copy; return where that is"
@@ -432,7 +432,7 @@ class Pausable(_Breakpoints, Resumable):
         super().cleanup()
 
     def _find_pause_of_next_fit(self):
-        "Return the exception class that ends the next fit before its first batch; None: the fit runs"
+        "Return the exception class that ends the next fit before its first batch, or None if that fit runs"
         if self.received:
             self.received = None
             return KeyboardInterrupt
@@ -451,7 +451,7 @@ class Pausable(_Breakpoints, Resumable):
         self._end_fit(kind)
 
     def _find_due_pause(self):
-        "Return the exception class that ends the fit now; None: the fit continues"
+        "Return the exception class that ends the fit now, or None if the fit continues"
         if self.received: return KeyboardInterrupt
         if self.pauses_after_batch: return Pause
         if self.until is None or self.learn.train_iter<self.until: return None
@@ -498,7 +498,7 @@ def resume_paused(
     finally: learn.current_run.resume = learn.current_run.next_fit = None
 
 def _add_cbs(fit, cbs):
-    "Return the call of a fit with further callbacks; None if there is no such fit"
+    "Return the call `fit` with further callbacks, or None if `fit` is None"
     if fit is None: return None
     return partial(fit, cbs=[*L(fit.keywords.get('cbs')), *L(cbs)])
 

@@ -118,7 +118,7 @@ def _describe_type(kind): return f'a {kind.__name__}' if kind in (dict,str) else
 
 @patch
 def _check_run_state(self:Learner, state):
-    "Raise ValueError if `state` does not fit model and optimizer; also create a missing optimizer, shape lazy layers"
+    "Raise ValueError if `state` does not fit model and optimizer; create a missing optimizer and shape lazy layers"
     check_fields(state)
     model,grads = get_model(self.model),state['grads']
     base = state.get('base', {})
@@ -219,7 +219,7 @@ def num_shards_of(
     return len(state.get('rngs', [None]))
 
 def _restore_own_state(learn, state):
-    "Restore this process's state; for another number of processes, process 0's random states, and a share of the sums"
+    "Restore this process's state, or if the number of processes changed, only random states and a share of the sums"
     rank = shard_rank()
     same_number = num_shards_of(state)==num_shards()
     rngs = state.get('rngs', [state['rng']])
@@ -430,7 +430,7 @@ class DataPosition(Callback):
                          f"must be from 0 to {state['done']}, not {skipped!r:.40}")
 
     def _make_place_of_older(self, state):
-        "Return the position in indexed data for an older checkpoint, which has none"
+        "Return the position in indexed data for an older checkpoint, which has no position"
         others = [generator_state(g) for g in self.other_generators]
         return dict(done=state['done']-state.get('skipped', 0), begun=dict(rng={}, own=[]), now=[], others=others)
 
@@ -499,7 +499,7 @@ class DataPosition(Callback):
             "`learn.model.load_state_dict(read_checkpoint(path)['model'])`.")
 
     def _get_state_within_epoch(self):
-        "Return the state to resume within this epoch; None if no run is resumed within it"
+        "Return the state to resume within this epoch, or None if no run is resumed within it"
         state = self.resume_state
         if state is None or state['epoch']!=self.learn.epoch: return None
         return state
@@ -517,7 +517,7 @@ class DataPosition(Callback):
         loader.begin_at(self.place)
 
     def _wrap_loader(self, dl):
-        "Return a `ResumableLoader` for the training loader `dl`: the present one if it wraps `dl`, else a new one"
+        "Return a `ResumableLoader` for the training loader `dl`: the current one if it wraps `dl`, otherwise a new one"
         self.ongoing = dl if isinstance(dl, OngoingLoader) else None
         if self.ongoing is not None: self.train_loader = dl.passes
         elif isinstance(dl, ResumableLoader): self.train_loader = dl   # another CheckpointCallback has wrapped it
