@@ -24,7 +24,7 @@ class MemorySnapshot(Callback):
     order,modes,run_valid = 101,('fit','lr_find'),False
     warned = False   # was the user warned that there is no CUDA device?
     def __init__(self,
-        n:int|None=3,               # the number of training batches in the snapshot; None: only when memory runs out
+        n:int|None=3,               # the number of training batches in a snapshot; None: only when memory runs out
         skip:int=1,                 # training batches to skip first, because the first one allocates memory that stays
         on_oom:bool=True,           # record the whole fit, and write a snapshot when memory runs out
         max_entries:int=100_000,    # the largest number of allocations to record

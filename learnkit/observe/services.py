@@ -21,7 +21,7 @@ class Sender:
     max_wait = 60.   # the longest time between two attempts, in seconds
     idle     = 1.    # seconds after which a thread with nothing to send ends
     def __init__(self,
-        send:Callable,              # f(*items) sends the first of them and returns how many (None: all), or raises
+        send:Callable,              # f(*items) sends the first items; returns how many it sent (None: all), or raises
         safe:Callable|None=None,    # f(sent item) -> can it be dropped, as it is safe at the service? None: always
         failed:Callable|None=None,  # called without arguments before a retry; None: nothing
         most:int=1                  # the largest number of items per call of `send`
