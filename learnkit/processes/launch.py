@@ -510,13 +510,14 @@ class _Meeting:
         elif waited>self.limit/60: self._warn(others.describe(late))
 
     def _give_up(self, positions): self.decide(
-        f'{self.operation} needs all {num_distrib()} processes, but process {self.watch.rank} waited in vain: {positions}. '
-        f'Call it in every process, {self.advice}')
+        f'{self.operation} needs all {num_distrib()} processes, but process {self.watch.rank} waited in vain: '
+        f'{positions}. Call it in every process, {self.advice}')
 
     def _warn(self, positions):
         if self.warned: return
         self.warned = True
-        warn(f'process {self.watch.rank} waits in {self.operation} for other processes: {positions}', stacklevel=outside())
+        warn(f'process {self.watch.rank} waits in {self.operation} for other processes: {positions}',
+             stacklevel=outside())
 
 def _describe_difference(operations):
     "Return in words which processes call which function, or '' if all call the same"
