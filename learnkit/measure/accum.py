@@ -34,7 +34,7 @@ class AccumMetric(Metric):
     "Metric that calls `func` once an epoch, with all predictions and targets except those whose target is ignored"
     max_device_bytes = 2**26   # up to this many bytes of batches stay on the device
     saves = 'preds','targs','ignore_index'
-    ignore_index:int|None = -100   # the class index to ignore
+    ignore_index:int|None = -100   # the class index to ignore; None: ignore none
     def __init__(self,
         func:Callable,            # called once as `func(preds, targs, **kw)`
         dim_argmax:int|None=None, # axis of the argmax or softmax; None: no argmax, and softmax along the last axis
@@ -196,7 +196,7 @@ _choices = dict(average=('binary','micro','macro','weighted','samples',None), mu
 def skm_to_learnkit(
     func:Callable,            # scikit-learn function, `func(y_true, y_pred, **kw)`
     is_class:bool=True,       # does `func` take class indices?
-    thresh:float|None=None,   # probability from which a class counts as present
+    thresh:float|None=None,   # probability from which a class counts as present; None: argmax if `is_class`
     axis:int=-1,              # axis of the classes in the predictions
     activation:str|None=None, # as in `AccumMetric`; None: a sigmoid if there is a `thresh`
     **kw:Any                  # more arguments of `func`
@@ -251,7 +251,7 @@ def as_factory(
 @as_factory
 def Precision(
     axis:int=-1,               # axis of the classes in the predictions
-    average:str|None='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
+    average:str|None='binary', # for several classes: 'macro', 'micro', 'weighted', or None for a score of each class
     **kw:Any                   # `name`, and more arguments of `sklearn.metrics.precision_score`
 ) -> AccumMetric:
     "Precision of the predicted classes (argmax), from scikit-learn"
@@ -260,7 +260,7 @@ def Precision(
 @as_factory
 def Recall(
     axis:int=-1,               # axis of the classes in the predictions
-    average:str|None='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
+    average:str|None='binary', # for several classes: 'macro', 'micro', 'weighted', or None for a score of each class
     **kw:Any                   # `name`, and more arguments of `sklearn.metrics.recall_score`
 ) -> AccumMetric:
     "Recall of the predicted classes (argmax), from scikit-learn"
@@ -270,7 +270,7 @@ def Recall(
 @as_factory
 def F1Score(
     axis:int=-1,               # axis of the classes in the predictions
-    average:str|None='binary', # for more than two classes: 'macro', 'micro' or 'weighted'
+    average:str|None='binary', # for several classes: 'macro', 'micro', 'weighted', or None for a score of each class
     **kw:Any                   # `name`, and more arguments of `sklearn.metrics.f1_score`
 ) -> AccumMetric:
     "F1 score of the predicted classes (argmax), from scikit-learn"
@@ -280,7 +280,7 @@ def F1Score(
 def F1ScoreMulti(
     thresh:float=.5,          # probability from which a label counts as present
     sigmoid:bool=True,        # apply a sigmoid to the outputs first?
-    average:str|None='macro', # 'macro', 'micro', 'weighted' or 'samples'
+    average:str|None='macro', # 'macro', 'micro', 'weighted', 'samples', or None for a score of each label
     **kw:Any                  # `name`, and more arguments of `sklearn.metrics.f1_score`
 ) -> AccumMetric:
     "F1 score for multi-label targets, from scikit-learn; raise ValueError if `thresh` is None"
@@ -292,7 +292,7 @@ def F1ScoreMulti(
 @as_factory
 def RocAuc(
     axis:int=-1,              # axis of the classes in the predictions
-    average:str|None='macro', # 'macro' or 'weighted'
+    average:str|None='macro', # 'macro', 'weighted', or None for a score of each class
     multi_class:str='ovr',    # 'ovr', one class against the rest, or 'ovo', one against one
     **kw:Any                  # `name`, and more arguments of `sklearn.metrics.roc_auc_score`
 ) -> AccumMetric:

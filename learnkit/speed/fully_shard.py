@@ -174,7 +174,7 @@ class FullyShard(DistributedTrainer):
     conflicts = dict(local_steps='each process has a part of the weights, and needs those of the others in each batch')
     def __init__(self,
         by:int|type|tuple|Callable=10_000_000, # units: modules of at least so many parameters, of a class, or with f(m)
-        mesh:Any=None,          # a `DeviceMesh` over all processes, of one dimension, or two: (replicate, shard)
+        mesh:Any=None,          # a `DeviceMesh` over all processes, of one dimension or (replicate, shard); None: one
         mp:Any=None,            # dtype to compute in, or `MixedPrecisionPolicy`; None: the weights' dtype
         shard:bool=True,        # shard the data? False: each process has its own shard already
         timeout:float|None=None,# seconds until a waiting process reports which one hangs; None: the group's timeout
