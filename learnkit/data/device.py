@@ -146,7 +146,7 @@ class Borrowed(GetAttr):
     _default = 'it'
     def __init__(self,
         it:Iterator,      # an iterator of batches
-        transfer:Transfer # copies the batches
+        transfer:Transfer # the `Transfer` that copies the batches
     ): self.it,self.transfer = it,transfer
 
     def __iter__(self) -> Iterator: return self

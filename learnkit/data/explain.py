@@ -605,7 +605,7 @@ def _warn_extra_batches(batches, i, training):
 
 def check_complete(
     batches:BatchStream, # the batches of this phase, which has ended
-    i:int,               # the number of its batches, including cancelled ones
+    i:int,               # how many batches the phase had, including cancelled ones
     training:bool=True   # is it a training phase?
 ) -> None:
     "Raise RuntimeError if a `CancelBatch` ended the data's generator; warn if the number of batches differs from `len`"

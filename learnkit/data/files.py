@@ -190,7 +190,7 @@ def as_path(
 
 def local_path(
     file:Any, # a string or a path
-    kind:str  # the kind of file, such as 'a log'
+    kind:str  # the kind of file, for the error, such as 'a log'
 ) -> Path:
     "Return `file` as a `Path`; raise ValueError for the URL of a store"
     path = as_path(file)
@@ -391,7 +391,7 @@ def load_checked(
     file:Path|BinaryIO, # a path, or an open binary file
     name:Any=None,      # the name of the file in errors; None: `file`
     mmap:bool=False,    # leave tensors in the file, which stays open, until they are read; large ones are not checked
-    verified:bool=False # was the checksum of the whole file compared? Then those of its members are not
+    verified:bool=False # was the checksum of the whole file compared? If so, skip those of its members
 ) -> Any:
     "Check a file and load it with `torch.load`, to the CPU; raise ValueError for any error that its content causes"
     if name is None: name = file
@@ -438,8 +438,8 @@ from .process import is_sharded
 def to_serializable(
     o:Any,          # nested containers of tensors, numbers and strings
     path:str='',    # the path of `o` in the state, for error messages
-    copy:bool|Callable=False, # True: copy tensors to the CPU; or a function that copies a tensor
-    convert_sharded:Callable|None=None # `f(t, copy)` -> what to store of a sharded tensor; None: raise TypeError
+    copy:bool|Callable=False, # True: copy tensors to the CPU; a function: call it to copy each tensor
+    convert_sharded:Callable|None=None # `f(t, copy)` returns what to store of a sharded tensor; None: raise TypeError
 ) -> Any:
     "Return `o` as tensors, numbers, strings, lists, tuples and dicts; raise TypeError for anything else"
     kind = type(o)

@@ -33,7 +33,7 @@ def _is_mapping(x):
 
 # %% ../../nbs/data/00_nested.ipynb #a662903b
 def tuplify(
-    o:Any # an object, a list or generator of objects, or `None`
+    o:Any # an object, a tuple, list or generator of objects, or `None`
 ) -> tuple:
     "Convert `o` to a tuple: `()` for `None`, the elements of a tuple, list, `L` or generator, otherwise `(o,)`"
     if o is None: return ()

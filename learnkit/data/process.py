@@ -294,7 +294,7 @@ def largest(
 # %% ../../nbs/data/15a_process.ipynb #d1cf6bc4
 def gather_turns(
     x:Tensor|None,  # this process's results, batch by batch; `None`: it has none
-    sizes:list[int] # the number of rows in each batch
+    sizes:list[int] # the number of rows in each batch of this process
 ) -> Tensor|None:
     "Concatenate the processes' batches: the first of each process, then the second, …; return None if all are None"
     if num_shards()==1: return x

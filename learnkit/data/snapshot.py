@@ -337,7 +337,7 @@ class Contents(NamedTuple):
     "The snapshot and the contents of an object, as `_look_into` finds them"
     snapshot:Snapshot=Snapshot() # the snapshot of the object itself
     children:Iterable=()         # the objects in it, which are visited next
-    depth:Depth=Depth.everything # how much of these to save
+    depth:Depth=Depth.everything # how much of the children to save
 
 # %% ../../nbs/data/30b_contents.ipynb #9fb24498
 _max_visited_constants = 32     # in data, the entries of a longer container of constants are not visited

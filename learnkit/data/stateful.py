@@ -595,7 +595,7 @@ def _has_long_order(s):
 
 def record_sampler(
     sampler:Any, # a sampler of indices, or of batches of indices
-    seed:int,    # the seed for the random numbers that it draws
+    seed:int,    # the seed of the random numbers that `sampler` draws
     epoch:int,   # passed to `set_epoch` of the sampler, if it has one
     limit:int|None=None # how many steps are needed; None: all
 ) -> Sequence:

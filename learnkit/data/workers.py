@@ -182,13 +182,13 @@ def apply_update(
 class Message:
     "Replaces PyTorch's message that begins a pass; a worker that unpickles it applies the update first"
     def __init__(self,
-        resume:_ResumeIteration, # PyTorch's message
+        resume:_ResumeIteration, # PyTorch's message that begins a pass
         update:Update            # the update
     ): self.resume,self.update = resume,update
     def __reduce__(self) -> tuple: return receive,(self.resume,self.update)
 
 def receive(
-    resume:_ResumeIteration, # PyTorch's message
+    resume:_ResumeIteration, # PyTorch's message that begins a pass
     update:Update            # the update
 ) -> _ResumeIteration:
     "Apply the update in a worker; return PyTorch's message, or `Failed` if an error was raised"
@@ -204,7 +204,7 @@ class Failed(_ResumeIteration):
 
 # %% ../../nbs/data/53_workers.ipynb #5b33f20f
 def record_failure(
-    seed:int|None, # seed of PyTorch's message
+    seed:int|None, # the seed in PyTorch's message
     why:str        # the `repr` of the error in the worker
 ) -> _ResumeIteration:
     "Record in the main process that a worker could not apply an update; return the reply that PyTorch expects"
@@ -215,7 +215,7 @@ def record_failure(
 class UpdateQueue:
     "Wraps a worker's queue: adds an update to PyTorch's message that begins a pass"
     def __init__(self,
-        queue:Any,    # PyTorch's queue
+        queue:Any,    # PyTorch's queue of tasks for a worker
         update:Update # the update
     ): self.queue,self.update = queue,update
     def put(self,
