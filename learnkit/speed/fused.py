@@ -17,7 +17,7 @@ import learnkit.speed.updates   # noqa: F401  into the table of `functional_opti
 from ..data.modules import get_model
 from ..data.nested import leaves
 from ..learner.learner import Learner
-from ..learner.short_cuts import snapshot_step, slow_step, step_tensors
+from ..learner.short_cuts import snapshot_step, take_slow_step, collect_step_tensors
 from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.events import event
@@ -63,7 +63,7 @@ class SlowStep:
         for clip in self.inputs.clips:
             if clip.value is not None: torch.nn.utils.clip_grad_value_(params, clip.value)
             else: torch.nn.utils.clip_grad_norm_(params, clip.max_norm, clip.norm_type)
-        slow_step(self.inputs.opt)
+        take_slow_step(self.inputs.opt)
         for p in params: p.grad = None
 
     def tensors(self,
@@ -77,7 +77,7 @@ class SlowStep:
         for name,t in self.model.named_buffers(): outputs[f'buffer `{name}`'] = t
         self.outputs = {*outputs}   # the names of tensors that may differ more than the weights
         if not self.inputs.optim: return outputs
-        return {**outputs, **step_tensors(self.model, self.inputs.opt)}
+        return {**outputs, **collect_step_tensors(self.model, self.inputs.opt)}
 
     def _name_grads(self, grads):
         names = {id(p):name for name,p in self.model.named_parameters()}
@@ -98,7 +98,7 @@ class SlowStep:
         if not self.inputs.optim: return found
         snapshot.restore()
         self.update(self._make_noisy_grads())
-        for name,t in step_tensors(self.model, self.inputs.opt).items():
+        for name,t in collect_step_tensors(self.model, self.inputs.opt).items():
             found[name] = _estimate_rounding_error(t) + 4*(t.double() - expected[name].double()).abs()
         return found
 
