@@ -90,7 +90,7 @@ def may_lose_state(
 
 # %% ../../nbs/recovery/00_data_state.ipynb #6882eaaa
 def tensors_in(
-    v:Any # an object
+    v:Any # a module, an optimizer, a container, or anything else
 ) -> list|None:
     "Return the tensors of a module or an optimizer, or of a container of these, or None for anything else"
     if isinstance(v, nn.Module): return [*v.parameters(), *v.buffers()]

@@ -312,7 +312,7 @@ class Explanation:
     "Holds what was measured in, and before, a step in which the loss jumped"
     def __init__(self,
         step:int,       # the step: the number of training batches before it
-        loss:float,     # the loss of its batch
+        loss:float,     # the loss of the batch in this step
         items:History,  # loss and gradient of the samples of the batch
         layers:History, # layers whose gradient or update jumped, earliest first
         measurements:dict,# learning rate, first module with NaN, norms before and after clipping, loss scale

@@ -62,7 +62,7 @@ class ConstantModules:
     "Finds the modules of a model that hold no state but constants and tensors saved elsewhere"
     def __init__(self,
         model:nn.Module, # the model
-        saved_ids:set        # ids of tensors that are saved elsewhere
+        saved_ids:set    # ids of tensors that are saved elsewhere
     ):
         self.first = {}   # by the id of the module: the module, and the objects in it, which thus stay alive
         for _,m in walk_modules(model):
@@ -154,7 +154,7 @@ def changes_in_place(
 
 def tensors_of(
     module:nn.Module, # a module
-    saved_ids:set         # ids of tensors saved elsewhere
+    saved_ids:set     # ids of tensors saved elsewhere
 ) -> dict[str, torch.Tensor]:
     "Return, by name, the parameters and buffers of the module itself that have values and are not in `saved_ids`"
     tensors = {**module._parameters, **module._buffers}
@@ -170,7 +170,7 @@ def has_values(
 
 def states_in(
     holder:'Holder', # an object with attributes, a class, or a container
-    saved_ids:set        # ids of tensors saved elsewhere; the caller keeps them alive
+    saved_ids:set    # ids of tensors saved elsewhere; the caller keeps them alive
 ) -> dict[str, Any]:
     "Return, by name, the values in the object that checkpoints can store and restore, except those in `saved_ids`"
     o,entries = holder.o,holder.entries
@@ -187,7 +187,7 @@ class Holder(NamedTuple):
     "An object that holds states: one with attributes, a class, or a container"
     o:Any
     is_saved:bool # do checkpoints store its entries? False: a warning names those that change
-    entries:dict  # its entries when it was found: a result of `entries_of`
+    entries:dict  # the entries of `o` when it was found: a result of `entries_of`
 
 saved_elsewhere = type,Dispatcher,Stateful,torch.optim.Optimizer,torch.Tensor,Dataset,Sampler,DataLoader
 
@@ -250,8 +250,8 @@ class HolderSearch:
     def _add_entries(self, o, name, is_saved): self.found[name] = Holder(o, is_saved, entries_of(o))
 
     def add_model(self,
-        model:nn.Module,               # the Learner's model
-        constant_modules:'ConstantModules'     # modules of the model to skip while they are constant
+        model:nn.Module,                   # the Learner's model
+        constant_modules:'ConstantModules' # modules of the model to skip while they are constant
     ) -> None:
         "Add the holders in the model, except for the modules that are still constant"
         self._add_modules(model, 'model', True, max_depth, constant_modules.is_still_constant)
@@ -424,7 +424,7 @@ class Restorer:
 
     def restore(self,
         current:Any, # the current value
-        v:Any    # the value from the checkpoint
+        v:Any        # the value from the checkpoint
     ) -> Any:
         "Return `current`, set to `v` in place, or a new object if `current` cannot change or was set to another value"
         before = self.restored.get(id(current))
@@ -467,7 +467,7 @@ class Restorer:
         return [self.restore(a, b) for a,b in zip(present, v)]
 
     def copy_value(self,
-        v:Any,  # the value from the checkpoint
+        v:Any,      # the value from the checkpoint
         current:Any # the current value
     ) -> Any:
         "Return a copy of `v`, with its tensors on the device of `current` if it is a tensor, else on `self.device`"
@@ -479,7 +479,7 @@ class Restorer:
 
 def can_copy_into(
     current:torch.Tensor, # a tensor
-    v:Any             # a value from a checkpoint
+    v:Any                 # a value from a checkpoint
 ) -> bool:
     "Return whether `v` can be copied into the memory of `current`"
     if not isinstance(v, torch.Tensor): return False

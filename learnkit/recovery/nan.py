@@ -447,7 +447,7 @@ class ReplayOnOOM(MicroBatch):
     conflicts = dict(parts='it would change the shapes in one process only: use `MicroBatch`')
     name,saves = 'replay_on_oom',('size','n_fitted')
     n_fitted = 0              # batches that fitted since the size changed
-    least:int|None = None     # the smallest size that a warning named
+    smallest_reported:int|None = None   # the smallest size that a warning named
     attempt,has_step_begun = 0,False   # repetitions of this batch; has its optimizer step begun?
     snapshot:Any = None   # the state at the start of the batch
     def __init__(self,
@@ -505,9 +505,10 @@ class ReplayOnOOM(MicroBatch):
             add_note(e, f'ReplayOnOOM could not help{learn._position}: {why}')
             raise e
         self.size,self.n_fitted = ceil(size/2),0
-        was_warned_of = self.least is not None and self.size>=self.least   # the parts had grown since
-        if was_warned_of: return
-        self.least = self.size
+        smallest = self.smallest_reported
+        was_reported = smallest is not None and self.size>=smallest   # the parts had grown since
+        if was_reported: return
+        self.smallest_reported = self.size
         warn(f'out of memory{learn._position}: batches are split into micro-batches of {self.size} from now on')
 
     def _grow(self):

@@ -65,8 +65,8 @@ def check_step(
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000013
 def why_it_differs(
-    then:dict, # a session of the run
-    now:dict   # the current session
+    then:dict, # a start of the run: a result of `describe_session`
+    now:dict   # the result of `describe_session` now
 ) -> str:
     "Describe what has changed in the environment since the run, or if nothing has, what else may cause differences"
     changed = []
@@ -317,8 +317,8 @@ class SkipData(Callback):
     modes = ('fit',)
     excluded = frozenset()   # the indices removed from this batch
     def __init__(self,
-        steps:Collection=(), # the batches, each as the number of batches before it
-        items:Collection=()  # the indices of samples in the dataset
+        steps:Collection=(), # the batches to skip, each as the number of batches before it
+        items:Collection=()  # the samples to skip, by their indices in the dataset
     ):
         self.steps,self.items = (*steps,),frozenset(map(int, items))
 
@@ -348,7 +348,7 @@ class SkipData(Callback):
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000010
 def describe_skip(
-    skip:Any # what to skip: '20ba', or samples of the dataset; None: nothing
+    skip:Any # what to skip: '20ba', or the indices of samples in the dataset; None: nothing
 ) -> str:
     "Describe what is skipped, for the message about a branch; return an empty string if `skip` is None"
     if skip is None: return ''
@@ -359,8 +359,8 @@ def describe_skip(
 
 def callbacks_that_skip(
     learn:Learner, # the Learner
-    skip:Any,      # '20ba', or samples of the dataset
-    step:int       # where the branch begins
+    skip:Any,      # '20ba', or the indices of samples in the dataset; None: nothing
+    step:int       # the step where the branch begins: the number of batches before it
 ) -> list[Callback]:
     "Return callbacks that skip batches or samples; empty if `skip` is None; raise ValueError for any unit but 'ba'"
     if skip is None: return []

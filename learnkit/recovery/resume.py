@@ -387,7 +387,7 @@ class Paused:
     items:Any = None          # the dataset indices of the batch, with `ItemIndices`
     path = Path('the pause')  # the checkpoint from which the run was read, for messages
     n_to_ignore = 0           # how many pauses within the next batch to ignore
-    until:int|None = None     # pause again after so many training batches: see `resume_paused`
+    until:int|None = None     # pause again when the run has this many training batches: see `resume_paused`
     origin:Any = None         # the original, if this is a copy
     next_fit:Any = None       # the next fit of the same call, as in `fine_tune`
     has_ended = False         # has the run ended?
@@ -426,8 +426,8 @@ class Paused:
         self.items = learn.indices
 
     def copy(self,
-        new:dict|None=None,  # as for the constructor
-        until:int|None=None  # pause again after so many training batches; None: train to the end
+        new:dict|None=None,  # the settings that change, as for the constructor; None: none
+        until:int|None=None  # pause again when the run has this many training batches; None: train to the end
     ) -> 'Paused':
         "Return a copy for the resuming fit, which modifies the tensors"
         copied = copy(self)
@@ -451,7 +451,7 @@ class Resumable(DataPosition):
         epoch:int,       # the epoch to resume in
         done:int,        # how many batches of this epoch are done
         place:Any,       # the result of `data_place(done)`, which all processes call
-        own:dict,        # the result of `gather_states`
+        process_states:dict, # the result of `gather_states`
         copy:Any=False,  # copy all tensors to the CPU? Or a function that copies them
         base:dict|None=None # checksums of the weights to omit, as for `Learner._run_state`
     ) -> dict:
@@ -463,7 +463,7 @@ class Resumable(DataPosition):
         state['place'] = place
         state['parts'] = None if self.data_state is None else self.data_state.state_dict(self.done_in_pass(done))
         state['kept'] = to_serializable(self.hidden_state.state_dict(), 'kept')
-        state |= to_serializable(own, copy=True)
+        state |= to_serializable(process_states, copy=True)
         return state | dict(identity=self.identity, sessions=self.sessions)
 
     def resume_from(self,

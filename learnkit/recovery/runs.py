@@ -387,7 +387,7 @@ def _plot_loss(ax, name, run, kwargs):
 class Runs(History):
     "A table of runs that can be sorted, and whose losses can be plotted"
     def sort_values(self,
-        by:str,             # a column
+        by:str,             # the name of a column
         ascending:bool=True # the smallest first?
     ) -> 'Runs':
         "Return the rows sorted by a column: numbers, texts, then missing values; raise KeyError for an unknown column"

@@ -327,7 +327,7 @@ class Pausable(_Breakpoints, Resumable):
     single_process_only = True   # does the callback work in a single process only?
     last_in = 'before_fetch','after_batch','after_epoch'
     first_in = ('after_train',)   # before other callbacks start a new phase
-    until:int|None = None         # pause after this many training batches
+    until:int|None = None         # pause when the run has this many training batches
     collector:Any = None          # collects the state of the run: a `CheckpointCallback`, or this callback itself
     train_is_cancelled = False    # was this epoch's training phase cancelled?
     ends_next_fit:Any = None      # raised before the first batch if the previous fit had ended before its pause
@@ -477,7 +477,7 @@ class Pausable(_Breakpoints, Resumable):
 def resume_paused(
     learn:Learner,       # the Learner
     paused:Paused,       # the paused run
-    until:int|None=None, # pause again after so many training batches; None: train to the end
+    until:int|None=None, # pause again when the run has this many training batches; None: train to the end
     cbs:Any=None,        # more callbacks; None: none
     lr:Any=None          # a new learning rate; None: the current one
 ) -> None:
