@@ -187,7 +187,7 @@ def check_no_loss(
     learn:Any, # the Learner, in a batch
     loss:Any   # the result of the loss function, which is neither a tensor nor a dict
 ) -> None:
-    "Raise TypeError if the loss function returned `loss`, ValueError without a loss to train on; warn without targets"
+    "Raise TypeError if `loss_func` returned `loss`, ValueError if training has no loss; warn about missing targets"
     if loss is not None or _was_loss_called(learn):
         kind = None if loss is None else type(loss).__name__
         raise TypeError(f'the loss function must return a tensor, but it returned {kind}{learn._position}: '

@@ -20,7 +20,7 @@ from ..loop.loop import loader_len
 
 # %% ../../nbs/learner/25a_combined_loader.ipynb #3317a9b5
 class CombinedSource:
-    "A loader in a `CombinedLoader`, with its position"
+    "One loader of a `CombinedLoader`, and the position in it"
     iterator:Any = None  # the iterator of the current pass; None: it is not open
     n_pass = n_done = 0  # the number of the current pass, from 0; how many of its batches were returned
     laps = 0             # number of passes that have ended since the pass of the `CombinedLoader` began
@@ -379,7 +379,7 @@ class EachLoader(Callback):
 
     @property
     def conflicts(self) -> dict[str,str]:
-        "The features that it conflicts with, and why: shards of a batch and, with zipped loaders, passes over a batch"
+        "The features that `EachLoader` conflicts with, and why: batch shards and, with zipped loaders, several passes"
         res = dict(parts='a shard of a batch does not belong to a loader')
         if self._is_zipped: res['passes'] = (
             "the parts of a zipped batch are no longer available at its step: write order='in_turn'")

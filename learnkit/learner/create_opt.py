@@ -162,7 +162,7 @@ def adopt_params(
     learn:Any,         # the Learner
     is_running:bool=False # is a fit running? Then raise RuntimeError if the optimizer cannot take them
 ) -> dict:             # name -> parameter
-    "Add to the optimizer the new parameters that the splitter returns; return those that are in no optimizer even then"
+    "Add to the optimizer the new parameters that the splitter returns; return the parameters that no optimizer has"
     untrained = _find_untrained(learn)
     if not untrained: return untrained
     if not _has_created_opt(learn): return untrained

@@ -172,7 +172,7 @@ class LineDisplay:
         what:str,   # what the bar is for, such as 'Epoch 1/3 train'
         n:int|None  # number of batches; None: unknown
     ) -> None:
-        "Begin a progress bar for one phase of an epoch"
+        "Begin to show the progress of one phase of an epoch"
         self.what,self.n,self.start = what,n,time.perf_counter()
 
     def update(self,

@@ -140,7 +140,7 @@ def _split_sections(f, text):
 
 # %% ../../nbs/learner/65_docs.ipynb #ee51ea82
 class Doc:
-    "A page about a function, a class or a method: shown as text in a terminal, with tables in a notebook"
+    "A page about a function, class, method, property or module: text in a terminal, with tables in a notebook"
     def __init__(self,
         f:Any # the documented object
     ):

@@ -90,7 +90,7 @@ def default_callbacks(
     own:Iterable, # the callback classes that a Learner has by default
     cbs:Any=None  # the callbacks passed to the Learner
 ) -> list:        # the default callbacks to add, without those that `cbs` replace
-    "Return `own` and learnkit's callbacks in `defaults.callbacks`, or the latter alone if it lists only learnkit's"
+    "Return learnkit's callbacks in `defaults.callbacks`, after `own` unless `defaults.callbacks` has only learnkit's"
     listed = L(getattr(defaults, 'callbacks', None))
     ours,names = [],set()
     for cb in listed:

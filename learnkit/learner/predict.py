@@ -33,7 +33,7 @@ def compute_sample_losses(
     loss_func:Any, # the loss function
     dim:int=0      # the dimension of the samples
 ) -> Any:
-    "Return each sample's loss, averaged over targets that are not ignored; raise ValueError without a loss per sample"
+    "Return each sample's loss, the mean over its targets that are not ignored; raise ValueError if `loss` is reduced"
     targ,n = yb[0],find_bs(yb)
     is_by_target = isinstance(targ, torch.Tensor) and targ.ndim and targ.numel()==loss.numel()
     if is_by_target:
@@ -295,7 +295,7 @@ def no_bar(self:Learner) -> AbstractContextManager:
 @uninterrupted
 @contextmanager
 def loss_not_reduced(self:Learner) -> Iterator[Learner]:
-    "Let the loss function or the model return a loss per sample in a `with` block; raise TypeError if it cannot"
+    "Let the loss function or the model return a loss per sample in a `with` block; TypeError if `loss_func` cannot"
     own = self.loss_func
     if own is None: own = OutputLoss(self)
     with none_reduce(own) as not_reduced, wrapping(self, 'loss_func', partial(_return_first, not_reduced)): yield self

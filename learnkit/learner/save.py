@@ -244,7 +244,7 @@ def saving(
 def _make_file_path(self:Learner,
     file:str|Path # a name, or a path
 ) -> Path:
-    "Return the path of a model file, relative to `path/model_dir`; add .pth if it has no suffix of model files"
+    "Return the path of a model file, relative to `path/model_dir`, with .pth added unless it has such a suffix"
     if not isinstance(file, str|PathLike|StorePath): raise TypeError(
         f"`file` must be a name such as 'best' or a path, not {file!r}")
     return model_path(self.path, self.model_dir, file)
@@ -254,7 +254,7 @@ def model_path(
     model_dir:str|Path, # the subfolder for models
     file:str|Path       # a name, or a path; an absolute one ignores the folders
 ) -> Any:
-    "Return the path of a model file; add .pth if it has no suffix of model files, such as .pt"
+    "Return the path of a model file, with .pth added unless it ends in a suffix of model files such as .pt"
     path = as_path(folder)/model_dir/as_path(file)
     if path.suffix in _endings: return path
     return path.with_name(path.name+'.pth')

@@ -51,7 +51,7 @@ from ..loop.signals import interruptibly, uninterrupted
 def layers(
     model:nn.Module # the model
 ) -> list[tuple[str,nn.Module]]:
-    "Return `(name, module)` of each layer: each module with parameters of its own, or without submodules"
+    "Return `(name, module)` for each layer, that is, each module with parameters of its own or without submodules"
     return [(name,m) for name,m in model.named_modules() if _is_layer(m)]
 
 def _is_layer(m):
@@ -62,7 +62,7 @@ def _is_layer(m):
 def count_params(
     ps:Iterable[Tensor] # parameters
 ) -> int:
-    "Return the number of elements in the parameters; a lazy one, which has no shape yet, counts as 0"
+    "Return the number of elements in the parameters; a lazy parameter, which has no shape yet, counts as 0"
     return sum(p.numel() for p in ps if not is_lazy(p))
 
 def _count_trainable(ps): return count_params(p for p in ps if p.requires_grad)
