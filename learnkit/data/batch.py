@@ -23,7 +23,7 @@ from .nested import apply, is_listy, is_record, leaves, make_record, map_contain
 def is_batch_object(
     o:Any # anything
 ) -> bool:
-    "Return whether `o` is a batch object, such as a graph: no tensor or `PackedSequence`, but with a method `to`"
+    "Return whether `o` is a batch object such as a graph: it has a method `to`, but is no tensor or `PackedSequence`"
     if isinstance(o, (Tensor,PackedSequence)): return False
     return callable(getattr(o, 'to', None))
 
@@ -47,7 +47,7 @@ def _has_entry_per_sample(o):
 def _all_are(objects, kind): return all(isinstance(o, kind) for o in objects)
 
 def _get_length(o):
-    "Return the length of a tensor; None for a scalar or anything else"
+    "Return the length of a tensor, or None for a scalar or anything else"
     if not isinstance(o, Tensor) or o.ndim==0: return None
     return o.size(0)
 
@@ -242,7 +242,7 @@ def _split_object(b, n_inp):
 
 # %% ../../nbs/data/05_batch.ipynb #1fce7244
 def _find_target_keys(b, n_inp):
-    "Return the keys of the targets: those after the first `n_inp`, or the only key named like a target; else none"
+    "Return the keys of the targets: those after the first `n_inp`, or the only key named like a target, or no keys"
     if n_inp: return [*b][n_inp:]
     targs = [k for k in _targ_names if k in b]
     if len(targs)!=1: return []

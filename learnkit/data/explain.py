@@ -387,7 +387,7 @@ def no_batch(
                       'again.')
 
 def _explain_no_batch(dl):
-    "Return why a DataLoader is empty, and what to write instead; empty if the reason is unknown"
+    "Return why a DataLoader is empty, and what to write instead, or an empty string if the reason is unknown"
     n = loader_len(dl.dataset)
     if n==0: return 'its dataset has no samples'
     if not n or not dl.drop_last or dl.batch_size is None or n>=dl.batch_size: return ''
@@ -412,7 +412,7 @@ def warn_no_target(
 
 # %% ../../nbs/data/45c_unfetched.ipynb #52c8e1a0
 def _get_batch_in_memory(dl):
-    "Return a part of the first batch of `dl` if it is in memory; else None"
+    "Return a part of the first batch of `dl`, or None if it is not in memory"
     if isinstance(dl, (list,tuple)):
         if not dl: return None
         return dl[0]
@@ -421,7 +421,7 @@ def _get_batch_in_memory(dl):
     return tuple([t[:1] for t in tensors])
 
 def _get_tensors_in_memory(dl):
-    "Return the tensors of a DataLoader's dataset, if its batches are slices of them; else an empty tuple"
+    "Return the tensors of a DataLoader's dataset, or an empty tuple if its batches are not slices of tensors"
     if type(dl) is not DataLoader or dl.collate_fn not in (default_collate,collate_tensors): return ()
     ds:Any = dl.dataset
     if type(ds) not in (TensorDataset,BatchTensorDataset): return ()   # a user's class may return other samples
@@ -475,7 +475,7 @@ def check_ahead(
     if _has_target(_get_batch_in_memory(dls.train), n_inp): warn_no_target(b, False)
 
 def _has_target(b, n_inp):
-    "Return whether the batch has a target; None if that is unknown"
+    "Return whether the batch has a target, or None if that is unknown"
     can_split = isinstance(b, (list,tuple)) and len(b)>0
     if not can_split: return None
     _,targets = split_batch(b, n_inp)
@@ -485,7 +485,7 @@ def _has_target(b, n_inp):
 _shapes:Any = WeakKeyDictionary()   # dataset -> the shape of the first input of its first sample
 
 def _read_shape(dl, ds):
-    "Return the shape of the first input of the first sample, read without side effects; None if that fails"
+    "Return the shape of the first input of the first sample, read without side effects, or None if reading fails"
     with snapshot_random(), snapshot_loader(dl):
         try: return _get_shape(_get_first_element(ds[0]))
         except Exception: return None   # the prediction reports any problem in more detail
@@ -503,7 +503,7 @@ def _get_shape(o):
 
 # %% ../../nbs/data/45c_unfetched.ipynb #776d0b20
 def _get_sample_shape(dl):
-    "Return the shape of the first input of a sample of `dl`; None if it is not an array, or the data is a stream"
+    "Return the shape of a sample's first input, or None if the input is not an array, or the data is a stream"
     b = _get_batch_in_memory(dl)
     if b is not None:
         shape = _get_shape(_get_first_element(b))

@@ -43,7 +43,7 @@ def _is_iterable(o): return hasattr(type(o), '__iter__') or hasattr(type(o), '__
 
 # %% ../../nbs/data/35a_data.ipynb #e6d56236
 def _explain_no_loader(dl, nm):
-    "Return why `dl` cannot be a loader even if it is iterable; None if it can"
+    "Return why `dl` cannot be a loader even if it is iterable, or None if it can"
     kind = type(dl).__name__
     if _is_dataset(dl):
         instead = 'DataLoaders.from_dsets(train, valid, bs=64)'
@@ -270,7 +270,7 @@ def copy_loader(
 
 # %% ../../nbs/data/35b_loaders.ipynb #c38e7fc6
 def _as_indices(idxs):
-    "Return `idxs` as a list of integers; None if the dataset has keys of another type"
+    "Return `idxs` as a list of integers, or None if the dataset has keys of another type"
     try: return [*map(operator.index, idxs)]
     except TypeError: return None
 

@@ -22,7 +22,7 @@ _locked_files = set()      # the identity of each file that this process has loc
 _acquire_lock = Lock()    # one thread at a time acquires a lock
 
 def _get_identity(path):
-    "Return the device and inode of a file, which identify it under any name; None if there is no file"
+    "Return the device and inode of a file, which identify it under any name, or None if there is no file"
     with suppress(OSError):
         stat = os.stat(path)
         return stat.st_dev,stat.st_ino
@@ -185,7 +185,7 @@ def copy_mode(
     old:Path, # the file or folder to replace; it need not exist
     new:Path  # the file or folder that replaces it
 ) -> None:
-    "Give `new` the permissions of `old`, unless it has them; do nothing if `old` does not exist"
+    "Give `new` the permissions of `old`, if they differ; do nothing if `old` does not exist"
     with suppress(FileNotFoundError):
         mode = S_IMODE(old.stat().st_mode)
         if S_IMODE(new.stat().st_mode)!=mode: os.chmod(new, mode)

@@ -124,7 +124,7 @@ def _pickle(x):
 
 # %% ../../nbs/data/15a_process.ipynb #ab3f887c
 def _exchange_bytes(data):
-    "Return the bytes of all processes; None if only the process group can gather them"
+    "Return the bytes of all processes, by rank, or None if only the process group can gather them"
     if not Team.several: return None
     receive = Team.several.start_exchange(data)
     return None if receive is None else receive()
@@ -236,7 +236,7 @@ def _describe_tensor(x):
     return _Piece(tuple(x.shape), x.dtype, x.device.type, values)
 
 def _gather_tensors(x, ranks) -> Any:
-    "Return the tensors of these processes, concatenated; the mean of scalars; None if no process has a tensor"
+    "Concatenate the tensors of the processes `ranks`; return the mean of scalars, or None without tensors"
     by_rank = gather_objects(_describe_tensor(x))
     pieces = [piece for piece in by_rank if piece is not None]
     if not pieces: return None

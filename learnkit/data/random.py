@@ -301,7 +301,7 @@ import ctypes
 
 # %% ../../nbs/data/25b_generators.ipynb #c3a1f003
 def _hash_numpy_generator():
-    "Return a value that changes when NumPy's global generator draws, read faster than its state; None without NumPy"
+    "Return a value that changes when NumPy's global generator draws, faster to read than its state; None without NumPy"
     np = sys.modules.get('numpy')
     if np is None: return None
     bits = np.random.get_bit_generator()

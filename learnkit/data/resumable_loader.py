@@ -329,7 +329,7 @@ class ResumableLoader(GetAttr):
         return it
 
     def _begin_pass(self, place:dict):
-        "Return an iterator over the batches from the position `place` on; empty: from the start"
+        "Return an iterator over the batches from the position `place` on, or from the start if `place` is empty"
         if self.indexed: return self._begin_indexed(place)
         if self.seeded: self.dl.begin_at(self.limit, **place.get('seeded') or {})
         if self.listed and self.first_batch: return iter(self.dl[self.first_batch:])
@@ -488,7 +488,7 @@ class ResumableLoader(GetAttr):
         return state
 
     def _predict_hash(self):
-        "Return the hash of the next batch, loaded from a copy of the data; None if the data cannot be copied"
+        "Return the hash of the next batch, loaded from a copy of the data, or None if the data cannot be copied"
         dl = self.dl
         try: ds,collate = deepcopy((dl.dataset, dl.collate_fn))
         except Exception: return None   # such as data with open files
@@ -579,7 +579,7 @@ class ResumableLoader(GetAttr):
         return None
 
     def _explain_state(self, place):
-        "Return why the state of data that tracks its position may not be enough; None if no reason is known"
+        "Return why the state of data that tracks its position may not be enough, or None if no reason is known"
         if self._may_continue_pass(place): return (
             f'its last pass was interrupted, and {type(self.stateful).__name__} does not report whether the next pass '
             'continues from there. A resumed run begins a new pass; with `StepsPerEpoch` it continues')
@@ -592,7 +592,7 @@ class ResumableLoader(GetAttr):
         return None
 
     def _explain_workers(self, place):
-        "Return why new workers may differ from persistent ones; None if no reason is known"
+        "Return why new workers may differ from persistent workers, or None if no reason is known"
         is_unrecorded = place.get('workers', {}) is None   # present, but None: the states were not recorded
         if place.get('later') and is_unrecorded: return (
             'its workers persist, and had drawn random numbers before this fit, or for a batch that failed')
@@ -645,7 +645,7 @@ class ResumableLoader(GetAttr):
         return it.states_at_end()
 
     def _get_position(self, n_done):
-        "Return the state of data that tracks its position, and whether it has ended; None if the next pass starts over"
+        "Return the state of the data and whether the pass has ended, or None if the next pass begins at the start"
         ended = self._has_ended()
         continues = n_done or ended
         if not continues and begins_anew(self.dl) is not False: return None

@@ -38,7 +38,7 @@ class SeededDataset(Dataset):
 
     @property
     def __getitems__(self) -> Callable|None:
-        "The method that loads the samples of a batch at once; None if `ds` has none, as `torch.utils.data` expects"
+        "The method that loads the samples of a batch at once, or None, as `torch.utils.data` expects, if `ds` has none"
         get_items = getattr(self.ds, '__getitems__', None)
         if get_items is None: return None
         def _items(keys): return self._load_batch(keys, get_items)

@@ -179,7 +179,7 @@ def _move_grad(grad, device):
 
 # %% ../../nbs/data/30a_snapshot.ipynb #d676a5d7
 def snapshot_random() -> Snapshot:
-    "Take a snapshot of all global random states; instead of restoring it, warn if another thread has run a Learner"
+    "Take a snapshot of all global random states; it warns instead of restoring them if another thread ran a Learner"
     n_runs,are_shared = runs_elsewhere()
     rngs = [Rng(random.getstate, random.setstate), Rng(torch.get_rng_state, torch.set_rng_state)]
     for kind_rngs in device_rngs().values(): rngs += kind_rngs
@@ -249,7 +249,7 @@ def _is_from_stdlib(cls): return _get_package(cls) in sys.stdlib_module_names
 
 # %% ../../nbs/data/30b_contents.ipynb #e5e578b3
 def _find_unrestorable(o):
-    "Return the name of an attribute of `o` that cannot be restored, such as a queue or an open file; None if all can"
+    "Return the name of an attribute of `o` that cannot be restored, such as a queue, or None if all can be restored"
     if isinstance(o, DataLoader): return None
     for name,value in vars(o).items():
         cls = type(value)

@@ -255,7 +255,7 @@ def check_states(
 _max_steps = 4000   # how many steps are recorded: their states take 20 MB
 
 class StepRecorder(GetAttr):
-    "Iterates over `it`; records the random states before a step that draws, if other code has drawn since the last one"
+    "Iterates over `it`; records the random states before a step that draws if other code drew since the last such step"
     _default = 'it'
     ended = False   # has `it` ended while `again` repeated steps?
     def __init__(self,
