@@ -223,9 +223,9 @@ class AvgMetric(Metric):
         self.sums = sums>0   # a process without a batch takes it from the others
         if not count: return None
         return self.from_sums(total, count)
-    def _sum_processes(self, *own):
-        "Return the sums of these numbers over all processes"
-        sums = torch.tensor([own], dtype=torch.float64, device=self.vals.device or default_device())
+    def _sum_processes(self, *values):
+        "Return the sum of each of these numbers over all processes"
+        sums = torch.tensor([values], dtype=torch.float64, device=self.vals.device or default_device())
         return maybe_gather(sums).sum(0).tolist()
     def from_sums(self,
         total:float, # the sum of the values, each times its weight

@@ -324,10 +324,10 @@ class Recorder(RecorderPlots, Callback):
     def _make_column_names(self):
         train = [m.name for m in self.train.metrics[self._n_losses:]]
         valid = [m.name for m in self.valid.metrics[1:]]
-        both = {*train} & {*valid}   # their columns are prefixed with the phase
-        self.train_names = ['train_loss', *_prefix_columns('train', train, both)]
+        shared = {*train} & {*valid}   # their columns are prefixed with the phase
+        self.train_names = ['train_loss', *_prefix_columns('train', train, shared)]
         self.valid_names = []
-        if self.valid.metrics: self.valid_names = ['valid_loss', *_prefix_columns('valid', valid, both)]
+        if self.valid.metrics: self.valid_names = ['valid_loss', *_prefix_columns('valid', valid, shared)]
         names = ['epoch', *self.train_names, *self.valid_names]
         if self.add_time: names.append('time')
         if len({*names})<len(names): raise _make_name_error(names)
@@ -530,10 +530,10 @@ def _load_series(series_by_name, states, cls):
         series_by_name[name].load_state_dict(state)
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf96346b
-def _prefix_columns(phase, names, both):
-    "Return the column names of a phase: names in `both` with the phase as a prefix, others unchanged"
+def _prefix_columns(phase, names, shared_names):
+    "Return the column names of a phase: names in `shared_names` with the phase as a prefix, others unchanged"
     columns = []
-    for name in names: columns.append(f'{phase}_{name}' if name in both else name)
+    for name in names: columns.append(f'{phase}_{name}' if name in shared_names else name)
     return columns
 
 def _make_name_error(names):

@@ -101,36 +101,36 @@ def batch_shapes(
     return tuple(map(_get_shape, batch))
 
 def covers(
-    known:tuple, # shapes, with None for each size that varies
-    shapes:tuple # the shapes of a batch
+    pattern:tuple, # shapes, with None for each size that varies
+    shapes:tuple   # the shapes of a batch
 ) -> bool:
-    "Return whether `shapes` match `known`, where None matches all sizes but 0 and 1, which PyTorch compiles separately"
-    return len(known)==len(shapes) and all(map(_covers_shape, known, shapes))
+    "Return whether `shapes` match `pattern`; None matches all sizes but 0 and 1, which PyTorch compiles separately"
+    return len(pattern)==len(shapes) and all(map(_covers_shape, pattern, shapes))
 
-def _covers_shape(known, shape):
-    if len(known)!=len(shape): return False
-    for expected,size in zip(known, shape):
+def _covers_shape(pattern, shape):
+    if len(pattern)!=len(shape): return False
+    for expected,size in zip(pattern, shape):
         fits = size>1 if expected is None else size==expected
         if not fits: return False
     return True
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a00a
 def widen_shapes(
-    known:tuple, # shapes, with None for each size that varies
-    shapes:tuple # the shapes of a batch
+    pattern:tuple, # shapes, with None for each size that varies
+    shapes:tuple   # the shapes of a batch
 ) -> tuple:
-    "Return `known`, with None also for each size that differs in `shapes`"
-    return tuple(map(_widen, known, shapes))
+    "Return `pattern`, with None also for each size that differs in `shapes`"
+    return tuple(map(_widen, pattern, shapes))
 
-def _widen(known, shape): return tuple(map(_widen_size, known, shape))
-def _widen_size(known, size): return known if known==size else None
+def _widen(pattern, shape): return tuple(map(_widen_size, pattern, shape))
+def _widen_size(expected, size): return expected if expected==size else None
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a012
 def format_shapes(
-    known:tuple # shapes, with None for each size that varies
+    pattern:tuple # shapes, with None for each size that varies
 ) -> str:
     "Return the shapes as text for a message"
-    return ', '.join(map(_format_shape, known))
+    return ', '.join(map(_format_shape, pattern))
 
 def _format_shape(shape):
     sizes = ['any' if size is None else str(size) for size in shape]
@@ -138,44 +138,44 @@ def _format_shape(shape):
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a013
 def find_shapes(
-    known:list,         # shapes, with None for each size that varies; an entry may be added
+    patterns:list,      # shapes, with None for each size that varies; a pattern may be added
     shapes:tuple|None,  # the shapes of a batch
-    most:int,           # the largest number of entries; with `dynamic`, of different numbers of dimensions
+    max_patterns:int,   # the largest number of patterns; with `dynamic`, of different numbers of dimensions
     dynamic:bool        # may sizes vary?
 ) -> tuple|None:
-    "Return the entry of `known` that covers a batch, added or widened if `most` and `dynamic` allow it, or None"
-    if shapes is None or shapes in known: return shapes
-    if dynamic: return _find_varying_shapes(known, shapes, most)
-    return _append(known, shapes) if len(known)<most else None
+    "Return the pattern that covers a batch, added or widened if `max_patterns` and `dynamic` allow it, or else None"
+    if shapes is None or shapes in patterns: return shapes
+    if dynamic: return _find_varying_shapes(patterns, shapes, max_patterns)
+    return _append(patterns, shapes) if len(patterns)<max_patterns else None
 
-def _find_varying_shapes(known, shapes, most):
+def _find_varying_shapes(patterns, shapes, max_patterns):
     "Return what `find_shapes` returns with `dynamic`: widen the last entry with the same number of dimensions, if any"
     n_dims  = _count_dims(shapes)
-    similar = [k for k in known if _count_dims(k)==n_dims]
-    for k in similar:
-        if covers(k, shapes): return k
+    similar = [pattern for pattern in patterns if _count_dims(pattern)==n_dims]
+    for pattern in similar:
+        if covers(pattern, shapes): return pattern
     if similar:
         new = widen_shapes(similar[-1], shapes)
-        return _append(known, new) if covers(new, shapes) else None
-    n_kinds = len({*map(_count_dims, known)})
-    return _append(known, shapes) if n_kinds<most else None
+        return _append(patterns, new) if covers(new, shapes) else None
+    n_kinds = len({*map(_count_dims, patterns)})
+    return _append(patterns, shapes) if n_kinds<max_patterns else None
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a016
-def _append(known, new):
-    known.append(new)
-    return new
+def _append(patterns, pattern):
+    patterns.append(pattern)
+    return pattern
 
 def _count_dims(shapes): return tuple(map(len, shapes))
 
 # %% ../../nbs/speed/05b_batch_shapes.ipynb #71c0a010
 def with_varying_sizes(
-    batch:tuple, # tensors: the inputs, or the targets, of a batch
-    known:tuple  # their shapes, with None for each size that varies
+    batch:tuple,  # tensors: the inputs, or the targets, of a batch
+    pattern:tuple # their shapes, with None for each size that varies
 ) -> tuple:
     "Return the tensors with each size that varies marked for the compiler"
     from torch._dynamo import mark_dynamic
     marked = []
-    for t,shape in zip(batch, known):
+    for t,shape in zip(batch, pattern):
         varying = [dim for dim,size in enumerate(shape) if size is None]
         if varying: t = t.detach()   # mark a new tensor, not the user's
         mark_dynamic(t, varying)

@@ -56,24 +56,24 @@ def find_units(
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #65bdc2e4
 def swap_params(
-    opt:Any,         # an optimizer, or an `OptimWrapper`
-    new:dict[int,Any]# the `id` of a parameter -> its replacement
+    opt:Any,                   # an optimizer, or an `OptimWrapper`
+    replacements:dict[int,Any] # the `id` of a parameter -> its replacement
 ) -> None:
     "Replace parameters of an optimizer, and shard its state like the new parameters"
-    def swap(ps): return [new.get(id(p), p) for p in ps]
+    def swap(ps): return [replacements.get(id(p), p) for p in ps]
     if isinstance(opt, OptimWrapper):
         opt.no_decay,opt.train_always = swap(opt.no_decay),swap(opt.train_always)
         opt._order,opt._off = swap(opt._order),{*swap(opt._off)}
         opt = opt.opt
     for pg in opt.param_groups: pg['params'] = swap(pg['params'])
     for p in [*opt.state]:
-        if id(p) not in new: continue
-        own   = new[id(p)]
+        if id(p) not in replacements: continue
+        replacement = replacements[id(p)]
         state = opt.state.pop(p)
         for k,v in state.items():
             is_like_p = isinstance(v, torch.Tensor) and v.shape==p.shape
-            if is_like_p: state[k] = lay_out(v, own)
-        opt.state[own] = state
+            if is_like_p: state[k] = lay_out(v, replacement)
+        opt.state[replacement] = state
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #1cef9b4b
 def _check_shardable(model, mesh):
