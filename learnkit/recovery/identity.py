@@ -389,14 +389,14 @@ def _excerpt(text, first, max_length):
 
 # %% ../../nbs/recovery/10_identity.ipynb #6a3c324b
 def differences(
-    then:Mapping, # the identity of a run
-    now:Mapping   # the identity of another run
+    earlier:Mapping, # the identity of a run
+    current:Mapping  # the identity of another run
 ) -> dict[str, str]:
     "Return, by name, a text with both values for each entry in which two runs differ"
-    then = {_new_names.get(entry, entry):v for entry,v in then.items()}
+    earlier = {_new_names.get(entry, entry):v for entry,v in earlier.items()}
     different = {}
-    for entry in {**then, **now}:
-        a,b = then.get(entry),now.get(entry)
+    for entry in {**earlier, **current}:
+        a,b = earlier.get(entry),current.get(entry)
         if a==b: continue
         was_drawn = entry=='seed' and not (a and b)   # in one run, PyTorch drew the seed
         if was_drawn: continue

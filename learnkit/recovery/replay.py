@@ -65,14 +65,14 @@ def check_step(
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000013
 def why_it_differs(
-    then:dict, # a start of the run: a result of `describe_session`
-    now:dict   # the result of `describe_session` now
+    earlier:dict, # a start of the run: a result of `describe_session`
+    current:dict  # the result of `describe_session` in this run
 ) -> str:
     "Describe what has changed in the environment since the run, or if nothing has, what else may cause differences"
     changed = []
     for name in ('device','threads','processes','torch','learnkit'):
-        before = then.get(name, now[name])
-        if before!=now[name]: changed.append(f'{name} is {now[name]} and was {before}')
+        before = earlier.get(name, current[name])
+        if before!=current[name]: changed.append(f'{name} is {current[name]} and was {before}')
     if changed: return f"The environment has changed: {', '.join(changed)}."
     return ('Device and versions are the same. Perhaps the data or the code have changed, an operation is not '
             'deterministic, or the loss depends on something that is in no checkpoint.')
@@ -189,13 +189,13 @@ class Replayer(Pausable):
         if not self.has_begun: self._check_run(paused.state.get('identity', {}), paused.state)
         self.resume_from(paused.path, paused.state, paused.new, False)
 
-    def _check_run(self, then, state=None):
+    def _check_run(self, earlier, state=None):
         "Raise ValueError if the fit is not set up as the run was"
-        run,now = self.record.run,self.learn.current_run.duration
+        run,duration = self.record.run,self.learn.current_run.duration
         changed = {}
-        if then: changed = differences(then, self.identity)
+        if earlier: changed = differences(earlier, self.identity)
         if state is not None: changed.pop('seed', None)   # all random states are in the state
-        if now!=run.duration: changed['duration'] = f'the length is {now} and was {run.duration}'
+        if duration!=run.duration: changed['duration'] = f'the length is {duration} and was {run.duration}'
         n = self._count_processes(state)
         if n!=num_shards(): changed['processes'] = f'the number of processes is {num_shards()} and was {n}'
         if not changed: return
@@ -385,14 +385,14 @@ class Branch(Paused):
         if is_end: self.state['stop_reason'] = None   # the reason belongs to the earlier run
 
     def find_changes(self, learn, identity):
-        then = self.state.get('identity', identity)
+        earlier = self.state.get('identity', identity)
         is_longer(learn, self.state)   # raises for another unit
         self._check_has_more(learn)
         convert_position(learn, self.state, identity)
         self._keep_states_of_loggers(learn)
-        new = differences(then, identity)
+        new = differences(earlier, identity)
         new.pop('seed', None)
-        self._announce(learn, new, then)
+        self._announce(learn, new, earlier)
         return new
 
     def _check_has_more(self, learn):
@@ -410,11 +410,11 @@ class Branch(Paused):
             own = cb.state_dict() if is_logger else None
             if own: self.state['cbs'][cb.key] = to_serializable(own, copy=True)
 
-    def _announce(self, learn, new, then):
+    def _announce(self, learn, new, earlier):
         text = f"{self.run.folder}: continuing from step {self.state['train_iter']} as a run of its own"
         text += describe_skip(self.skip)
         shown = dict(new)
-        if self.skip is not None and _skipper not in then: shown.pop(_skipper, None)   # described separately
+        if self.skip is not None and _skipper not in earlier: shown.pop(_skipper, None)   # described separately
         if shown: text += f", with these changes: {'; '.join(shown.values())}"
         learn.say(text)
 

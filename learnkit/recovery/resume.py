@@ -185,13 +185,13 @@ def _find_here(folder, resume, overwrite):
 
 # %% ../../nbs/recovery/20b_resume.ipynb #9e42f7c7
 def is_new_or_gone(
-    entry:str, # the name of an entry of the identity
-    then:dict, # the identity of the earlier run
-    now:dict   # the identity of the run that begins
+    entry:str,    # the name of an entry of the identity
+    earlier:dict, # the identity of the earlier run
+    current:dict  # the identity of the run that begins
 ) -> bool:
     "Return whether `entry` is a user-defined callback that only one of the two runs has"
     if not entry.startswith('callback '): return False
-    before,after = then.get(entry),now.get(entry)
+    before,after = earlier.get(entry),current.get(entry)
     if before is not None and after is not None: return False
     return _is_of_user(str(before or after))
 
@@ -203,17 +203,17 @@ def _is_of_user(text):
 def check_identity(
     path:Path,          # the checkpoint
     state:dict,         # the state in the checkpoint
-    now:dict,           # the identity of the run that begins
+    current:dict,       # the identity of the run that begins
     is_requested:bool,  # was this checkpoint requested explicitly?
     is_over:bool=False  # is the checkpoint's run finished, and this run not longer?
 ) -> dict[str, str]:
     "Return, by entry, how this run differs from the saved run; raise ValueError for another run unless `is_requested`"
-    then = state.get('identity', now)   # older checkpoints have none
-    if not is_identity(then): raise ValueError(
-        f'{path} is not the checkpoint of a run: its `identity` must be a dict of strings, not {then!r:.40}')
-    changed = differences(then, now)
-    _ignore_resharding(changed, then, now, num_shards_of(state))
-    is_same = all(is_new_or_gone(entry, then, now) for entry in changed)
+    earlier = state.get('identity', current)   # older checkpoints have none
+    if not is_identity(earlier): raise ValueError(
+        f'{path} is not the checkpoint of a run: its `identity` must be a dict of strings, not {earlier!r:.40}')
+    changed = differences(earlier, current)
+    _ignore_resharding(changed, earlier, current, num_shards_of(state))
+    is_same = all(is_new_or_gone(entry, earlier, current) for entry in changed)
     if not is_same and not is_requested: raise ValueError(
         f"{path.parent} has checkpoints of another run, so this run does not resume: {'; '.join(changed.values())}. "
         "Give this run another `folder` in CheckpointCallback, or `overwrite=True` and no `resume`. "
@@ -221,11 +221,11 @@ def check_identity(
     return changed
 
 # %% ../../nbs/recovery/20b_resume.ipynb #f51a6be4
-def _ignore_resharding(changed, then, now, n_then):
+def _ignore_resharding(changed, earlier, current, n_then):
     "Remove the changes that follow from a different number of processes"
     n_now = num_shards()
     if n_now!=n_then: changed.pop('validation batch size', None)   # some scripts split it among the processes
-    same_in_each = batch_size_of(then)*n_now==batch_size_of(now)*n_then
+    same_in_each = batch_size_of(earlier)*n_now==batch_size_of(current)*n_then
     if same_in_each: changed.pop(batch_size, None)
 
 def _advise(path, state, is_over):
@@ -264,20 +264,20 @@ distributes = Word('distributes', False,
 def convert_position(
     learn:Learner, # the Learner, in a fit
     state:dict,    # the state of the run, changed if the number of processes has changed
-    now:dict       # the identity of the run that begins
+    current:dict   # the identity of the run that begins
 ) -> None:
     "If the number of processes has changed, convert the position in the epoch to batches of the new size, and warn"
     n_then,n_now = num_shards_of(state),num_shards()
     if n_now==n_then: return
-    size_then,size_now = batch_size_of(state.get('identity', now)),batch_size_of(now)
+    earlier_size,current_size = batch_size_of(state.get('identity', current)),batch_size_of(current)
     ratio = Ratio(n_then, n_now)
-    if size_then and size_now: ratio = Ratio(size_then, size_now)
+    if earlier_size and current_size: ratio = Ratio(earlier_size, current_size)
     n_iter,done = loader_len(learn.dls.train),state['done']
     for name in ('done','skipped'):
         if name in state: state[name] = ratio.convert(state[name], n_iter)
     _convert_callbacks(learn, state['cbs'], done-state['done'], n_iter)
     what = 'the data is sharded differently'
-    if size_then!=size_now: what = f'an optimizer step has {size_now} samples instead of {size_then}'
+    if earlier_size!=current_size: what = f'an optimizer step has {current_size} samples instead of {earlier_size}'
     before = f'{n_then} processes'
     if n_then==1: before = '1 process'
     warn(f'This run had {before} and continues with {n_now}: {what}, and the learning rate is the same. So its '
@@ -286,14 +286,14 @@ def convert_position(
 # %% ../../nbs/recovery/20b_resume.ipynb #e16156a8
 class Ratio(NamedTuple):
     "The batch sizes of the earlier run and of this one: in samples if known, else in processes"
-    then:int
-    now:int
+    earlier:int
+    current:int
     def convert(self,
         n:int,          # number of batches in the earlier run
         limit:int|None  # the largest number to return; None: any
     ) -> int:
         "Return how many batches of the current size have as many samples, rounded down and at most `limit`"
-        converted = n*self.then//self.now
+        converted = n*self.earlier//self.current
         if limit is None: return converted
         return min(converted, limit)
 
@@ -311,11 +311,11 @@ def is_longer(
     state:dict     # the state of the resumed run
 ) -> bool:
     "Return whether the fit is longer than the saved run; raise ValueError if their units differ"
-    then,now = duration_of(state),learn.current_run.duration
-    if then.unit!=now.unit: raise ValueError(
-        f"the planned length of this checkpoint's run is {then}, which cannot be compared with {now}: use the same "
-        f"unit, as in `fit('{then}', resume=...)`")
-    return now>then
+    earlier,current = duration_of(state),learn.current_run.duration
+    if earlier.unit!=current.unit: raise ValueError(
+        f"the planned length of this checkpoint's run is {earlier}, which cannot be compared with {current}: use the "
+        f"same unit, as in `fit('{earlier}', resume=...)`")
+    return current>earlier
 
 def restore_changed(
     learn:Learner, # the Learner, in a fit that has set its hyperparameters

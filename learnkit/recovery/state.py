@@ -271,9 +271,9 @@ def _restore(self:Learner,
     _load_states(self, state['cbs'])
     self.train_iter,self.pct_train = state['train_iter'],state['pct_train']
     self.train_steps = state.get('train_steps', state['train_iter'])   # older checkpoints have no steps
-    then,now = duration_of(state),self.current_run.duration
-    if now and then!=now:   # the planned length has changed
-        self.pct_train *= then/now
+    earlier,current = duration_of(state),self.current_run.duration
+    if current and earlier!=current:   # the planned length has changed
+        self.pct_train *= earlier/current
         _warn_of_stretched(self, state['pct_train'], self.pct_train)
     self.state.update(state['state'])
     _restore_own_state(self, state)
