@@ -79,7 +79,8 @@ class ClassificationInterpretation(Interpretation):
         ids = torch.cat([self.pred_ids, self.targ_ids])
         unnamed = ids[(ids<0) | (ids>=n)]
         if len(unnamed): raise ValueError(
-            f'`vocab` has {n} names, for the class indices 0 to {n-1}, but there is a class index {unnamed[0].item()}')
+            f'`vocab` has {n} names, for the class indices 0 to {n-1}, but there is a class index {unnamed[0].item()}: '
+            'pass a name for each class, or ignore that index with `ignore_index`')
 
     def _get_class_ids(self):
         "Return predictions and targets as vectors of class indices; raise TypeError for anything else"
@@ -87,7 +88,7 @@ class ClassificationInterpretation(Interpretation):
         are_tensors = isinstance(decoded, Tensor) and isinstance(targs, Tensor)
         if not are_tensors: raise TypeError(
             'ClassificationInterpretation needs one target and one prediction for each sample, '
-            f'not a {type(targs).__name__} and a {type(decoded).__name__}')
+            f'not a {type(targs).__name__} and a {type(decoded).__name__}: use `Interpretation`')
         is_binary = decoded.dtype==torch.bool and targs.numel()==decoded.numel()==len(decoded)
         if is_binary: decoded,targs = decoded.long(),targs.long()
         found = None

@@ -309,8 +309,9 @@ class ServiceLogger(Service):
         file.close()
         self.warned = True
         why = sender.error or f'it took longer than `wait`, {self.wait:g} seconds'
-        warn(f'{type(self).__name__} could not send {len(rows)} steps ({why}). They are in {path}, '
-             'and will be sent when this Learner, or the resumed run, is fitted again.')
+        n_steps = '1 step' if len(rows)==1 else f'{len(rows)} steps'
+        warn(f'{type(self).__name__} could not send the values of {n_steps} ({why}). They are in {path}, '
+             'and will be sent in the next fit of this Learner or of the resumed run.')
 
     def _list_files(self):
         "Return the saved models and checkpoints to send, without duplicates"

@@ -73,7 +73,7 @@ class SharedMemory:
         data = self.memory[end:end+max(0, size)]
         is_complete = crc32(data, crc32(head[8:]))==check
         if not is_complete: return None
-        if i>n: raise dist.DistError(f'process {rank} continued without this one')
+        if i>n: raise dist.DistError(f'process {rank} continued without this process, and overwrote its message {n}')
         return numbers,data if size>=0 else None
 
     def find_ended(self) -> list[int]:

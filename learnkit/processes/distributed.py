@@ -78,8 +78,8 @@ def check_attention() -> None:
     "Raise ValueError within a block of PyTorch's `context_parallel`, which replaces the attention function"
     is_replaced = 'context_parallel' in (F.scaled_dot_product_attention.__module__ or '')
     if is_replaced: raise ValueError(
-        'context parallelism is not supported: each process would report the loss of its part of the positions as '
-        'that of the batch. Train without `context_parallel`, or with torchtitan.')
+        'context parallelism is not supported: each process would report the loss of its part of the sequences as the '
+        'loss of the batch. Train without `context_parallel`, or with torchtitan.')
 
 # %% ../../nbs/processes/20b_distributed.ipynb #dc909abd
 steps_in_turn = Word('steps_in_turn', False, 'Does it take several steps a batch, each on some of the parameters?')
@@ -166,7 +166,7 @@ class DistributedTrainer(Callback):
         "If PyTorch's message names `find_unused_parameters`, add a note that shows how to pass it"
         exc,name = self.learn.exc,'find_unused_parameters'
         if name not in text_of(exc): return
-        add_note(exc, f'In learnkit that is `learn.fit(…, cbs=DistributedTrainer({name}=True))`.')
+        add_note(exc, f'In learnkit, pass it as `learn.fit(…, cbs=DistributedTrainer({name}=True))`.')
 
     def after_load_checkpoint(self): self.draws_differ = self.learn.train_iter>0   # each has restored its own
     def before_epoch(self):
@@ -263,8 +263,8 @@ class DistributedTrainer(Callback):
     def _wrap_model(self, model, device):
         "Return the model in `DistributedDataParallel`; its buffers are broadcast later, after the backward pass"
         if isinstance(self.learn.model, DistributedDataParallel): raise ValueError(
-            'the model cannot be replaced during a fit with several processes, which all-reduce the gradients of its '
-            'parameters: replace it between two fits')
+            'the model cannot be replaced during a fit with several processes, because they would still all-reduce the '
+            'gradients of the old model: replace it between two fits')
         options = {**self.kwargs, _sync_buffers:False}
         self.sends_buffers = self.kwargs.get(_sync_buffers, True)
         if device.type=='cuda': options.setdefault('device_ids', [device])

@@ -432,7 +432,8 @@ class FaultTolerant(Resumable):
         learn,own = self.learn,self.own_numbers
         same_batch = total.epoch==total.n*own.epoch and total.iter==total.n*own.iter
         if not same_batch: raise ProcessFailed(
-            f'the processes are at different batches; this one is at{learn._position[1:]}')
+            f'the processes are at different batches; this one is at{learn._position[1:]}. Give all processes the same '
+            'data, and restart them.')
         if not own.compares: return
         if total.weights!=total.compares*own.weights: raise self._make_difference_error('weights or hyperparameters')
         if total.data!=total.compares*own.data: raise self._make_difference_error('batches')

@@ -313,7 +313,7 @@ def set_timeout(
         try: backend._set_default_timeout(timedelta(seconds=limit))
         except (AttributeError, RuntimeError): warn(
             f'{dist.get_backend(group)} cannot change the timeout of its collectives: it remains '
-            f'{timeout_of(group):g} s. Pass `timeout` where the group is created')
+            f'{timeout_of(group):g} s. Pass `timeout` where the group is created.')
 
 # %% ../../nbs/processes/05b_launch.ipynb #b0261e8d
 @check_args

@@ -275,8 +275,8 @@ class RoundRobin:
         if not self.needs_equal_counts: return batches
         n_batches = gather_objects(loader_len(self.batches))
         if not all(n_batches): raise ValueError(
-            f'A sharded model must be called equally often in each process, but they have {n_batches} batches '
-            '(None: a loader without `len`). Give all processes the same data, which is then sharded.')
+            f'A sharded model must be called equally often in each process, but the processes have {n_batches} '
+            'batches (None: a loader without `len`). Give all processes the same data, which is then sharded.')
         return self._pad(batches, max(n_batches))
 
     def _pad(self, batches, n):

@@ -152,8 +152,8 @@ class TensorParallel(DistributedTrainer):
         sampler = distributed_sampler(train)
         if sampler is not None: return self._check_sampler(sampler)
         if has_items(train) and not is_same_data(train, compare_samples=False): raise ValueError(
-            'the processes have different training data, but with tensor parallelism those of a row need the same '
-            'batches: give every process the whole dataset, which `fit` shards among the rows')
+            'the processes have different training data, but with tensor parallelism processes in a row of the mesh '
+            'need the same batches: give every process the whole dataset, which `fit` shards among the rows')
 
     def _check_sampler(self, sampler):
         own = sampler.num_replicas,sampler.rank
