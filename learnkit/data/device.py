@@ -108,7 +108,7 @@ def copy_stream(
     return torch.Stream(device)
 
 class Transfer:
-    "Moves batches to a device; copies to an accelerator go through pinned memory, on a separate stream"
+    "Moves batches to a device; if it has streams, copies plain batches from pinned memory, on a separate stream"
     def __init__(self,
         device:torch.device # the target device
     ):

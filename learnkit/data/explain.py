@@ -443,7 +443,7 @@ def find_nan_in_batch(
     xb:tuple, # the inputs of a batch
     yb:tuple  # the targets of a batch
 ) -> str|None:
-    "Return the name of the first input or target with NaN or infinite values, or None if all are finite"
+    "Wait for the device; return the name of the first input or target with NaN or infinite values, or None"
     for name,value in _iterate_named_values(xb, yb):
         if any(map(_has_nonfinite, leaves(value))): return name
     return None

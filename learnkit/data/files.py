@@ -418,7 +418,7 @@ def read_state(
     mmap:bool=False,    # leave the tensors of a local `.pth` in the file, which stays open, until they are read
     verified:bool=False # was the checksum of the whole file compared?
 ) -> dict:
-    "Read a state dict from a file, to the CPU; raise FileNotFoundError, or ValueError if the file holds no state dict"
+    "Read a state dict from a file to the CPU, running no code; raise FileNotFoundError, or ValueError if it has none"
     if isinstance(file, Path|StorePath): _check_path(file)
     else: check_format(file)
     if is_safetensors(file): return read_safetensors(file)[0]

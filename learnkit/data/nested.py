@@ -167,7 +167,7 @@ def to_concat(
     xs:list,  # one result per batch, all of the same structure
     dim:int=0 # the dimension of the samples
 ) -> Any:
-    "Concatenate the batches' results, or return None if all are None; raise ValueError if keys or dimensions differ"
+    "Concatenate batches' results, or return None if all are None; raise ValueError if keys differ or `dim` is invalid"
     if len(xs)==0: return xs
     x = xs[0]
     if all(isinstance(o, Tensor) for o in xs): return _concat_tensors(xs, dim)
