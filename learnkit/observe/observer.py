@@ -104,7 +104,7 @@ class OptimizerMonitor(Observer):
     row:dict|None = None             # the measured values, until the batch has been counted
     def __init__(self,
         every:Any='10ba',     # how often; the first step is measured, then the next one whenever this is due
-        per_layer:bool=True   # also log each parameter, e.g. `grad_norm/0.weight`; False: only all together
+        per_layer:bool=True   # also log those of each parameter, as `grad_norm/0.weight`; False: only of all together
     ):
         super().__init__(every)
         self.per_layer = per_layer

@@ -36,7 +36,7 @@ class LogRow:
     waits = False   # see `MediaRow.waits`
     def __init__(self,
         metrics:dict,             # floats, or tensors of one element, by name
-        step:int,                 # the training batches of all fits so far
+        step:int,                 # the number of training batches so far, in all fits
         then:Callable|None=None   # called with the metrics when they are read; None: nothing
     ):
         self.step,self.then = step,then
@@ -105,7 +105,7 @@ class MediaRow:
     def __init__(self,
         kind:str,    # 'texts', 'images', 'histograms' or 'tables'
         media:dict,  # the values to log, by name
-        step:int     # the training batches of all fits so far
+        step:int     # the number of training batches so far, in all fits
     ):
         self.kind,self.step = kind,step
         self.media = {name:_copy(v) for name,v in media.items()}

@@ -179,7 +179,7 @@ class ProfileCallback(Callback):
     active     = False   # is a run being measured?
     in_handler = False   # is a handler running? Events of a nested run count as part of it
     def __init__(self,
-        max_slices:int=100_000,          # the most slices (loop actions, callbacks, batches) to store for the trace
+        max_slices:int=100_000,          # how many slices (actions, callbacks, batches) to store for the trace at most
         clock:Callable=perf_counter_ns,  # returns the time, in nanoseconds
         markers:bool=False               # also mark handlers in profiles of `torch.profiler`, with `record_function`
     ):
@@ -246,7 +246,7 @@ def profile(self:Learner,
     n_epoch:int=1,             # epochs to train
     n_batches:int|None=None,   # batches per epoch to train on, and to validate on; None: all
     fname:str|Path|None=None,  # a file for the trace; None: no file
-    max_slices:int=100_000,    # the most slices (loop actions, callbacks, batches) to store for the trace
+    max_slices:int=100_000,    # how many slices (actions, callbacks, batches) to store for the trace at most
     cbs:Any=None,              # more callbacks for this run only
     fused:bool=False           # compare eager steps with fused ones instead, over 200 batches by default, without trace
 ) -> Profile|Any:              # with `fused` a `FusedProfile`

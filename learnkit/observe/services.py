@@ -186,7 +186,7 @@ class Service(MetricsLogger):
 
     def write_step(self,
         row:dict, # 'metrics', 'texts', 'images', 'histograms', 'tables', each a dictionary by name
-        step:int  # training batches so far, in all fits
+        step:int  # the number of training batches so far, in all fits
     ) -> None:
         "Send all values of a step: call `write_media` for each kind, then `write` for the metrics"
         for kind,values in row.items():

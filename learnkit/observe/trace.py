@@ -84,7 +84,7 @@ class DeviceTimer:
 class ActionTimer:
     "Times a run: assigns each moment to one action, which is a part of the loop, an event, or a callback"
     def __init__(self,
-        max_slices:int=100_000,          # the most slices (loop actions, callbacks, batches) to store for the trace
+        max_slices:int=100_000,          # how many slices (actions, callbacks, batches) to store for the trace at most
         clock:Callable=perf_counter_ns,  # returns the time, in nanoseconds
         device:torch.device|None=None    # an accelerator to time too; None or 'cpu': only the host
     ):
