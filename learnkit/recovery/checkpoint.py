@@ -26,11 +26,11 @@ class Stage:
 
     def clear(self) -> None:
         "Free the memory of all copies"
-        self.free,self.used,self.copy_event = {},{},None
+        self.free_copies,self.used_copies,self.copy_event = {},{},None
 
     def begin(self) -> None:
         "Begin a save, whose copies may overwrite those of the previous save"
-        self.free,self.used = self.used,{}   # memory that the last save did not use is freed
+        self.free_copies,self.used_copies = self.used_copies,{}   # memory that the last save did not use is freed
 
     def __call__(self,
         t:torch.Tensor # a plain tensor, or a `DTensor`
@@ -39,12 +39,12 @@ class Stage:
         if t.layout is not torch.strided or t.is_nested: return t.to('cpu', copy=True)
         mesh,placements = getattr(t, 'device_mesh', None),getattr(t, 'placements', None)
         key = t.dtype,t.shape,t.stride(),t.device,mesh,placements
-        free = self.free.get(key)
-        if free: copy = free.pop(0).copy_(t, non_blocking=True)
+        free_copies = self.free_copies.get(key)
+        if free_copies: copy = free_copies.pop(0).copy_(t, non_blocking=True)
         elif t.is_cuda and mesh is None: copy = _create_pinned_like(t).copy_(t, non_blocking=True)
         else: copy = t.to('cpu', copy=True)
         if t.is_cuda: self.copy_event = torch.cuda.current_stream(t.device).record_event()
-        self.used.setdefault(key, []).append(copy)
+        self.used_copies.setdefault(key, []).append(copy)
         return copy
 
     def wait(self) -> None:
@@ -64,7 +64,7 @@ class CheckpointWriter:
     ):
         if on_error not in ('warn','raise'): raise ValueError(f"`on_error` must be 'warn' or 'raise', not {on_error!r}")
         self.retention,self.background,self.on_error = retention,background,on_error
-        self.thread = self.failed = None
+        self.thread = self.error = None
         self.stage = Stage()
         self.restart()
 
@@ -89,7 +89,7 @@ class CheckpointWriter:
             if sharded: team().in_all(collect_here)   # raises an error of one process in all of them
             else: collect_here()
             self._start_writing(sharded, path, state, info)
-        except Exception as e: self.failed = e   # e.g. no memory for a copy, or an object that cannot be saved
+        except Exception as e: self.error = e   # e.g. no memory for a copy, or an object that cannot be saved
         if self.thread is None: self.wait()
 
     def _start_writing(self, sharded, *args):
@@ -106,7 +106,7 @@ class CheckpointWriter:
             path = write_checkpoint(state, path, sharded=sharded, **info)
             if not self.has_read_back: self._read_back(path, call_in_first)
             call_in_first(lambda: self.retention.prune(path.parent, path))
-        except Exception as e: self.failed = e   # `wait` reports it, because this may be a thread
+        except Exception as e: self.error = e   # `wait` reports it, because this may be a thread
 
     def _read_back(self, path, call_in_first):
         "Read a checkpoint back; remove it if it is unreadable, because it would displace readable ones"
@@ -120,13 +120,13 @@ class CheckpointWriter:
     def wait(self) -> None:
         "Wait until the checkpoint is written; if writing failed, warn, or raise the error if `on_error` is 'raise'"
         if self.thread is not None: self.thread.join()
-        self.thread,failed,self.failed = None,self.failed,None
-        if failed is None: return
-        if self.on_error=='raise': raise failed
+        self.thread,error,self.error = None,self.error,None
+        if error is None: return
+        if self.on_error=='raise': raise error
         self.n_failed += 1
         subject = 'a checkpoint'
         if self.n_failed>1: subject = f'{self.n_failed} checkpoints of this fit, including the latest,'
-        warn(f'{subject} could not be written: {type(failed).__name__}: {failed}. '
+        warn(f'{subject} could not be written: {type(error).__name__}: {error}. '
              'Training continues; earlier checkpoints are kept.')
 
     def close(self) -> None:
@@ -238,7 +238,7 @@ class CheckpointCallback(Resumable):
     def after_batch(self):
         learn,value = self.learn,self.value
         if value is not None: self.value = None
-        if self.writer.failed is not None or value is not None: self.writer.wait()
+        if self.writer.error is not None or value is not None: self.writer.wait()
         is_due = self.every(learn)
         if value is not None: self._save_measured(value, is_due)
         elif is_due: self.save(learn.epoch, learn.iter+1)
@@ -340,7 +340,7 @@ class CheckpointCallback(Resumable):
         path = self.folder/f'{prefix}{learn.train_iter:08}{suffix}.pth'
         if isinstance(path, StorePath) and not self._owns_folder(): return
         learn('before_save_checkpoint', path=path)
-        self.unsaved.warn(self.lost_in_workers)
+        self.unsaved_numbers.warn(self.lost_in_workers)
         place = self.data_place(done)
         process_states,copy = {},False
         if resumable: process_states = gather_states(learn, place)
@@ -359,7 +359,7 @@ class CheckpointCallback(Resumable):
         error = team().in_first(self.lock.find_error)
         if error is None: return True
         if isinstance(error, RuntimeError): raise error
-        self.writer.failed = error
+        self.writer.error = error
         self.writer.wait()
         return False
 

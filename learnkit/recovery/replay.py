@@ -133,7 +133,7 @@ class Replayer(Pausable):
     "Begins a fit at a step of an earlier run, pauses at a later step, and compares the losses of both; writes no files"
     order,run_valid = 100,False   # in the place of a `CheckpointCallback`
     single_process_only = False   # works in several processes, because all know the step at which to pause
-    disabled:Any = None    # the ids of callbacks that receive no events; None: unknown yet
+    disabled_ids:Any = None   # the ids of callbacks that receive no events; None: unknown yet
     has_begun = False      # has the fit that trains up to the step begun?
     display:Any = None     # the progress bar up to the step
     next_update:float      # when to update the bar, in seconds of `perf_counter`
@@ -145,15 +145,15 @@ class Replayer(Pausable):
     ):
         super().__init__(in_valid=False)
         self.record,self.start = record,moment
-        self.until,self.observers = step,{*map(id, observers)}
+        self.until,self.observer_ids = step,{*map(id, observers)}
 
     def wrap_handler(self, name, cb, f):
-        if self.disabled is None: self.disabled = {id(cb) for cb in self.learn.cbs if self._is_disabled(cb)}
-        return None if id(cb) in self.disabled else super().wrap_handler(name, cb, f)
+        if self.disabled_ids is None: self.disabled_ids = {id(cb) for cb in self.learn.cbs if self._is_disabled(cb)}
+        return None if id(cb) in self.disabled_ids else super().wrap_handler(name, cb, f)
 
     def _is_disabled(self, cb):
         "Return whether to disable a callback, because it writes, or, as an observer of a user, may write"
-        if cb is self or id(cb) in self.observers: return False
+        if cb is self or id(cb) in self.observer_ids: return False
         if writes(cb) or resumes(cb): return True
         return observes(cb) and not is_builtin(cb)
 

@@ -145,7 +145,7 @@ def remove_shards(
     if folder.exists(): shutil.rmtree(folder)
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #30c65d6d
-_known = {
+_allowed_names = {
     'torch':{'Size'}, 'torch.serialization':{'_get_layout'}, 'collections':{'OrderedDict','defaultdict'},
     **{m:{'PosixPath','WindowsPath'} for m in ('pathlib','pathlib._local')},
     'torch.distributed.checkpoint.filesystem':{'_StorageInfo','_StoragePrefix','SerializationFormat'},
@@ -161,7 +161,7 @@ class _MetadataUnpickler(pickle.Unpickler):
     def find_class(self, module, name):
         if (module,name)==('builtins','getattr'): return _get_enum_member   # as Python 3.11.2 pickles enum members
         is_dtype = module=='torch' and isinstance(getattr(torch, name, None), torch.dtype)
-        if is_dtype or name in _known.get(module, ()): return super().find_class(module, name)
+        if is_dtype or name in _allowed_names.get(module, ()): return super().find_class(module, name)
         raise pickle.UnpicklingError(f'{module}.{name} is not expected in checkpoint metadata, so it is not loaded')
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #726aab93

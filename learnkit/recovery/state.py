@@ -364,7 +364,7 @@ _persist_text = ('its workers persist, and have drawn random numbers in an earli
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2d
 _attributes_of_fit = (
-    'train_loader','ongoing','resume_state','place','data_state','saved_data_state','hidden_state','unsaved',
+    'train_loader','ongoing','resume_state','place','data_state','saved_data_state','hidden_state','unsaved_numbers',
     'other_generators','loaders_with_workers','base_seeds')
 
 class DataPosition(Callback):
@@ -378,7 +378,7 @@ class DataPosition(Callback):
     saved_data_state:Any = None     # the states to load when the loader is known
     has_other_data = False          # is the training data of the resuming run different?
     hidden_state:Any = None         # state of model and loss outside of `state_dict`: a `HiddenState`
-    unsaved:Any = None              # state that changes and is in no checkpoint: an `UnsavedNumbers`
+    unsaved_numbers:Any = None      # state that changes and is in no checkpoint: an `UnsavedNumbers`
     other_generators = ()           # generators of the loaders other than the training loader
     loaders_with_workers:list = []  # the other loaders with persistent workers
     base_seeds:list = []            # the worker seeds in the run to resume, in the order of these loaders
@@ -393,7 +393,7 @@ class DataPosition(Callback):
         learn = self.learn
         self.seed,self.train_loader,self.ongoing = derived_seed(),None,None
         self.resume_state = self.place = self.data_state = self.saved_data_state = None
-        self.hidden_state,self.unsaved = HiddenState(learn),UnsavedNumbers(learn)
+        self.hidden_state,self.unsaved_numbers = HiddenState(learn),UnsavedNumbers(learn)
         self.warned = False
         others = [dl for dl in learn.dls.loaders[1:] if dl is not None]
         self.other_generators = generators_in(*others)

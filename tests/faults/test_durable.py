@@ -91,7 +91,7 @@ def test_at_each_call(fault, again, trained, tmp_path):
             warnings.simplefilter('ignore')
             try: learn.checkpoint.save(1, 0)
             except BaseException as e: assert fault=='killed', f'{at}: {e!r}'
-        learn.checkpoint.writer.failed = None
+        learn.checkpoint.writer.error = None
         state = newest_checkpoint(learn.checkpoint.folder)[1]
         what = f'{at}: {counted.seen[at]}'
         assert state is not None, what

@@ -18,7 +18,7 @@ import torch, torch.nested._internal.ops, torch._subclasses.schema_check_mode   
 from learnkit.all import Callback, CSVLogger, JsonLogger
 from learnkit.recovery.file import checkpoint_info, newest_checkpoint, read_checkpoint, write_checkpoint
 from learnkit.recovery.export import load_learner
-from learnkit.recovery.shard_files import _known, read_shards, split_shards, write_shards
+from learnkit.recovery.shard_files import _allowed_names, read_shards, split_shards, write_shards
 from test_safety import everything, learner, net, rezip, same, saved, with_note
 
 # damage
@@ -150,7 +150,7 @@ watched = '''exec compile import pickle.find_class os.system os.exec os.posix_sp
 def watch(trial):
     "From now on, note what the interpreter does that a file could have asked for"
     def hook(name, args):
-        if name=='pickle.find_class' and len(args)==2 and (args[1] in _known.get(args[0], ()) or args[0]=='torch' and isinstance(getattr(torch, args[1], None), torch.dtype)): return
+        if name=='pickle.find_class' and len(args)==2 and (args[1] in _allowed_names.get(args[0], ()) or args[0]=='torch' and isinstance(getattr(torch, args[1], None), torch.dtype)): return
         if trial.watch and (name in watched or name.startswith('socket.')): trial.events.append((name, str(args)[:200]))
     sys.addaudithook(hook)
 
