@@ -627,7 +627,7 @@ class Lacks:
 
 class Waits(Callback):
     acts = 'nothing'
-    def before_batch(self): self.waits = self.learn.distributed_trainer.waits
+    def before_batch(self): self.waits = self.learn.distributed_trainer.waits_in_forward
 
 def _lacks_private_functions(rank, world, path):
     def fitted(where):
