@@ -122,7 +122,7 @@ class Profile(ActionTimer):
         "Return the totals in one line: loader, forward, backward, step, validation, callbacks, rest"
         sums = {}
         for row in self.actions():
-            part = _groups.get(row['action'], row['action'])
+            part = _group_of_action.get(row['action'], row['action'])
             is_own = part in ('callbacks','rest')
             if row['phase']=='valid' and not is_own: part = 'valid'
             sums[part] = sums.get(part, 0.) + row['seconds']
@@ -148,7 +148,8 @@ class Profile(ActionTimer):
         return fname
 
 # %% ../../nbs/observe/55a_profile.ipynb #a7fb54ed
-_groups = {'loader start':'loader', 'loader wait':'loader', 'loss':'forward', 'zero_grad':'step'}   # of `one_line`
+# for `one_line`: action -> the group whose times are added up
+_group_of_action = {'loader start':'loader', 'loader wait':'loader', 'loss':'forward', 'zero_grad':'step'}
 
 # %% ../../nbs/observe/55b_profiler.ipynb #3a347e1c
 from functools import partial, wraps

@@ -22,20 +22,20 @@ class Action(NamedTuple):
     name:str       # name of the part of the loop, the event, or the callback
     event:str=''   # the event, for a callback
 
-_starts = dict(before_train='loader start', before_validate='loader start', before_fetch='loader wait',
+_part_after = dict(before_train='loader start', before_validate='loader start', before_fetch='loader wait',
                after_fetch='to device', before_pred='forward', before_loss='loss', before_backward='backward',
                before_step='step', before_zero_grad='zero_grad')   # event -> the part of the loop after it
-loop_actions = list(dict.fromkeys(_starts.values()))
+loop_actions = list(dict.fromkeys(_part_after.values()))
 # after these events, time belongs to the action 'rest'
-_ends = {'before_batch', 'after_pred', 'after_loss', 'after_exhaust', 'after_exception', 'cleanup'}
-_closed = 'backward step zero_grad batch train validate epoch fit'.split()
-_ends.update(f'after_{scope}' for scope in _closed)
-_ends.update(f'after_cancel_{scope}' for scope in _closed)
+_events_before_rest = {'before_batch', 'after_pred', 'after_loss', 'after_exhaust', 'after_exception', 'cleanup'}
+_closed_scopes = 'backward step zero_grad batch train validate epoch fit'.split()
+_events_before_rest.update(f'after_{scope}' for scope in _closed_scopes)
+_events_before_rest.update(f'after_cancel_{scope}' for scope in _closed_scopes)
 _phases = dict(train='train', validate='valid')          # scope -> phase
 _scopes = ('fit','epoch','train','validate','batch')     # the scopes that a trace shows
 
 # %% ../../nbs/observe/05a_action_timer.ipynb #121d7211
-_on_device = ('to device','forward','loss','backward','step','zero_grad')   # the parts of the loop on the device
+_device_parts = ('to device','forward','loss','backward','step','zero_grad')   # the parts of the loop on the device
 
 class _Timed(NamedTuple):
     "The events before and after an action on the accelerator, whose time was not read yet"
@@ -66,7 +66,7 @@ class DeviceTimer:
         "Time the action `new` from now on, and stop timing `old`"
         if self.start is not None: self.pending.append(_Timed(old, self.start, self.record()))
         is_part_of_loop = new is not None and new.kind=='loop'
-        is_timed = is_part_of_loop and new.name in _on_device
+        is_timed = is_part_of_loop and new.name in _device_parts
         self.start = self.record() if is_timed else None
         self.collect()
 
@@ -136,8 +136,8 @@ class ActionTimer:
         "Assign the time from now on to the part of the loop that follows `event`"
         scope = event.removeprefix('after_') if event.startswith('after_') else None
         if scope in _phases: self.phase = ''
-        continues = event not in _ends and self.loop_action is not None
-        if event in _starts: self.switch(Action(self.phase, 'loop', _starts[event]))
+        continues = event not in _events_before_rest and self.loop_action is not None
+        if event in _part_after: self.switch(Action(self.phase, 'loop', _part_after[event]))
         elif continues:      self.switch(self.loop_action, 0)
         else:                self.switch(Action(self.phase, 'loop', 'rest'), 0)
         if scope in dict(self.scopes): self._close_scopes(scope)
@@ -193,13 +193,13 @@ from ..loop.loop import Loop
 # %% ../../nbs/observe/05c_check_events.ipynb #87283083
 _in_batch = [e for e in event.declared if e in event.in_batch]
 _batch_events = [e for e in _in_batch if 'cancel' not in e]
-_watched = [*_batch_events, 'after_cancel_batch']
+_watched_events = [*_batch_events, 'after_cancel_batch']
 
 def _fires(f):
     "Return whether method `f` of the loop fires a batch event: whether its code has the name of one"
     return isfunction(f) and not {*_batch_events}.isdisjoint(f.__code__.co_consts)
 
-_methods = ['all_batches', *(name for name,f in vars(Loop).items() if _fires(f))]
+_loop_methods = ['all_batches', *(name for name,f in vars(Loop).items() if _fires(f))]
 
 class CheckEvents(Callback):
     "Warns if a replaced part of the loop does not fire an event that a callback handles"
@@ -209,10 +209,10 @@ class CheckEvents(Callback):
     replaced = ()   # parts of the loop replaced by a subclass or an assignment
     def before_fit(self):
         learn = self.learn
-        self.replaced = [name for name in _methods if _is_replaced(learn, name)]
+        self.replaced = [name for name in _loop_methods if _is_replaced(learn, name)]
         if not self.replaced: return
         self.fired = set()
-        for e in _watched: setattr(self, e, partial(self.fired.add, e))
+        for e in _watched_events: setattr(self, e, partial(self.fired.add, e))
 
     def after_train(self):
         if self.fired is None: return
@@ -244,7 +244,7 @@ class CheckEvents(Callback):
              f"write `self('{first}')` where it belongs")
 
     def cleanup(self):
-        for e in _watched: vars(self).pop(e, None)
+        for e in _watched_events: vars(self).pop(e, None)
         self.fired = None
         self.learn._rebind()
 

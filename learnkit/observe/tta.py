@@ -13,10 +13,10 @@ from torch import nn
 from ..loop.callback import Callback
 
 # %% ../../nbs/observe/70a_mc_dropout.ipynb #8045877c
-_with_dropout = nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer   # the last one for its fast path
+_layers_with_dropout = nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer   # the last one for its fast path
 def _has_dropout(m):
     "Return whether `m` is a dropout layer, or a layer that applies dropout itself"
-    return isinstance(m, _with_dropout) or 'dropout' in type(m).__name__.lower()
+    return isinstance(m, _layers_with_dropout) or 'dropout' in type(m).__name__.lower()
 
 class MCDropoutCallback(Callback):
     "Monte Carlo dropout: leaves dropout on in validation and prediction (Gal and Ghahramani, 2016)"

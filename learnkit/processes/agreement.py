@@ -40,7 +40,7 @@ class ProcessFailed(RuntimeError):
 
 # from the innermost scope outwards: of several Cancels the outermost is raised
 _cancels = (CancelBackward,CancelStep,CancelZeroGrad,CancelBatch,CancelTrain,CancelValid,CancelEpoch,CancelFit)
-_failed = len(_cancels)+1   # sent in place of a Cancel's scope: this process has failed
+_failed_scope = len(_cancels)+1   # sent in place of a Cancel's scope: this process has failed
 
 def scope_of(
     e:BaseException|None # the exception, or None
@@ -59,7 +59,7 @@ _in_batch = ('before_fetch',       # before the batch is fetched from the loader
 _points = (*_in_batch,'after_fetch','before_train','after_exhaust','after_train','before_validate','after_validate',
            'after_epoch','after_fit','before_save_checkpoint','ask',
            *(f'after_cancel_{c.scope}' for c in _cancels), 'after_exception')
-_numbers = {point:i for i,point in enumerate(_points)}
+_point_indices = {point:i for i,point in enumerate(_points)}
 
 def _find_events_before():
     "Return, for each synchronization point of a batch, the events fired since the previous point"
@@ -81,7 +81,7 @@ def _find_events_outside():
 class Status(NamedTuple):
     "The status that a process sends to the others; fields that are questions hold 1 for yes, 0 for no"
     point:int             # the index of the synchronization point in `_points`
-    cancel:int=0          # the number of the scope that it cancels, 0: none; `_failed`: it has failed
+    cancel:int=0          # the number of the scope that it cancels, 0: none; `_failed_scope`: it has failed
     stops:int=0           # does it want to stop the fit?
     data_ended:int=0      # has its data ended?
     digest:int=0          # hash of its weights and hyperparameters; 0 if they are not compared
@@ -121,8 +121,8 @@ def unpack_statuses(
     return Status(*numbers[:n]),Minima(*map(neg, numbers[n:]))
 
 # %% ../../nbs/processes/10_agreement.ipynb #b4544061
-_largest:Any = dist.AllreduceOptions()
-_largest.reduceOp = dist.ReduceOp.MAX
+_reduce_max:Any = dist.AllreduceOptions()
+_reduce_max.reduceOp = dist.ReduceOp.MAX
 _channels = {}   # store of a process group -> the channel for messages of its processes
 
 def _open_channel(timeout):
@@ -141,7 +141,7 @@ class _GroupChannel:
 
 class _Collective:
     "An asynchronous all-reduce, with the interface of `board.Message`"
-    def __init__(self, group, numbers): self.numbers,self.work = numbers,group.allreduce([numbers], _largest)
+    def __init__(self, group, numbers): self.numbers,self.work = numbers,group.allreduce([numbers], _reduce_max)
     def wait(self, *timeout): return self.work.wait(*timeout)
     def is_completed(self): return self.work.is_completed()
     def tolist(self): return self.numbers.tolist()
@@ -316,14 +316,14 @@ class Agreement(Callback):
             failed.__cause__,learn.exc = learn.exc,failed
             return
         self.watch.report_failure(learn.exc, learn._position)
-        try: self._agree_at('after_exception', _failed, timeout=min(5, self.limit))
+        try: self._agree_at('after_exception', _failed_scope, timeout=min(5, self.limit))
         except ProcessFailed as e: add_note(learn.exc, f'The other processes could not be notified: {e}')
 
     # how they agree
 
     def _agree_at(self,
         point:str,                # the synchronization point: an event, or 'ask' for any other place
-        cancel:int=0,             # the number of the scope that this process cancels, 0: none; `_failed`: it has failed
+        cancel:int=0,             # the number of the scope that this process cancels, 0: none; `_failed_scope`: failed
         compare:bool=False,       # compare weights and hyperparameters too?
         timeout:float|None=None,  # seconds to wait; None: `limit`
         **fields:int              # further fields of `Status`
@@ -331,12 +331,13 @@ class Agreement(Callback):
         "Exchange `Status`, and act on the Cancel, stop or failure of any process; return the maxima and `Minima`"
         self.agreed_scope = 0
         values = list_values_to_compare(self.learn) if compare and self.compare else {}
-        if cancel==_failed: fields['failed'] = rank_distrib()+1
-        mine = Status(_numbers[point], cancel, self._publish_stop(), digest=digest(values) if values else 0, **fields)
+        if cancel==_failed_scope: fields['failed'] = rank_distrib()+1
+        own_digest = digest(values) if values else 0
+        mine = Status(_point_indices[point], cancel, self._publish_stop(), digest=own_digest, **fields)
         message = self.group.begin(pack_status(mine))
         try: self.watch.wait(message, timeout or self.limit)
         except RuntimeError as e:
-            others_know = cancel==_failed and isinstance(e, Mismatch)   # they learned it while exchanging objects
+            others_know = cancel==_failed_scope and isinstance(e, Mismatch)   # they learned it while exchanging objects
             if others_know: return mine,mine
             here = f'process {rank_distrib()} waited at `{point}`{self.learn._position}'
             raise ProcessFailed(f'{here}, and {self.watch.describe_cause()}') from e
@@ -358,7 +359,7 @@ class Agreement(Callback):
 
     def _cancel_as_another(self, point, maxima):
         "Raise the Cancel that another process raised, unless its scope has ended here; ProcessFailed if one failed"
-        if maxima.cancel==_failed:
+        if maxima.cancel==_failed_scope:
             raise ProcessFailed(self.watch.describe_failures() or f'process {maxima.failed-1} failed')
         cancel = _cancels[maxima.cancel-1]
         if point==f'after_cancel_{cancel.scope}': return

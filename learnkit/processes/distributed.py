@@ -383,16 +383,17 @@ def _ignore_unwritable(model):
     if not names:
         yield
         return
-    attributes,before = vars(model),vars(model).get(_ignored)
-    attributes[_ignored] = {*names, *(before or ())}
+    attributes,before = vars(model),vars(model).get(_ignored_attribute)
+    attributes[_ignored_attribute] = {*names, *(before or ())}
     try: yield
     finally:
-        del attributes[_ignored]
-        if before is not None: attributes[_ignored] = before
+        del attributes[_ignored_attribute]
+        if before is not None: attributes[_ignored_attribute] = before
 
-_ignored = '_ddp_params_and_buffers_to_ignore'
-_new = 'forward_sync_buffers'   # since PyTorch 2.12
-_sync_buffers = _new if _new in signature(DistributedDataParallel.__init__).parameters else 'broadcast_buffers'
+_ignored_attribute = '_ddp_params_and_buffers_to_ignore'
+_sync_keyword = 'forward_sync_buffers'   # since PyTorch 2.12
+_wrapper_parameters = signature(DistributedDataParallel.__init__).parameters
+_sync_buffers = _sync_keyword if _sync_keyword in _wrapper_parameters else 'broadcast_buffers'
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffe
 def form_buckets(
@@ -410,11 +411,11 @@ def form_buckets(
     return True
 
 _first_bucket_bytes = getattr(dist, '_DEFAULT_FIRST_BUCKET_BYTES', 2**20)
-_private = '_push_all_rebuilt_params','_rebuild_buckets'   # private methods of the `Reducer` in PyTorch's wrapper
+_reducer_methods = '_push_all_rebuilt_params','_rebuild_buckets'   # private methods of PyTorch's `Reducer`
 
 def _can_form_buckets(ddp, params):
     reducer = getattr(ddp, 'reducer', None)
-    if not all(hasattr(reducer, name) for name in _private): return False
+    if not all(hasattr(reducer, name) for name in _reducer_methods): return False
     if ddp.find_unused_parameters or ddp.static_graph: return False
     if ddp.mixed_precision is not None: return False
     if any(p._backward_hooks or p._post_accumulate_grad_hooks for p in params): return False

@@ -55,7 +55,7 @@ class ComparedValues(NamedTuple):
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f2c
 _fits:WeakKeyDictionary = WeakKeyDictionary()   # Learner -> (fits with other processes so far, messages summed in them)
 _scopes = range(1, len(_cancels)+1)   # the scopes of Cancels as numbers, the outermost last
-_pause = 2.   # seconds until rank 0 looks for others again before it begins: the lighthouse may have missed some
+_seconds_before_start = 2.   # in which rank 0 looks for others once more: the lighthouse may have missed some
 
 take_over = Word('take_over', noop, 'A method: what does it do before it writes, if the process that wrote is lost?')
 
@@ -137,7 +137,7 @@ class FaultTolerant(Resumable):
                 if self._use_state(received, steps): return
             elif self.replicas.rank==0:
                 if has_paused: return self._begin()
-                time.sleep(_pause)
+                time.sleep(_seconds_before_start)
                 has_paused = True
             # otherwise wait for rank 0 to begin the run
 

@@ -256,16 +256,16 @@ def _connect(launch, timeout) -> dist.Store:
     return dist.PrefixStore(f'learnkit/{_get_name_of_attempt(store, launch, timeout)}', store)
 
 # %% ../../nbs/processes/05b_launch.ipynb #1d6dd009
-_lazy = 'TORCH_GLOO_LAZY_INIT'   # an environment variable of PyTorch
+_lazy_variable = 'TORCH_GLOO_LAZY_INIT'   # an environment variable of PyTorch
 
 @contextmanager
 def connect_lazily() -> Iterator[None]:
     "In this block, Gloo connects two processes at their first message, unless the user has set TORCH_GLOO_LAZY_INIT"
-    is_set_by_user = _lazy in os.environ
-    if not is_set_by_user: os.environ[_lazy] = '1'
+    is_set_by_user = _lazy_variable in os.environ
+    if not is_set_by_user: os.environ[_lazy_variable] = '1'
     try: yield
     finally:
-        if not is_set_by_user: del os.environ[_lazy]
+        if not is_set_by_user: del os.environ[_lazy_variable]
 
 def new_gloo_group(
     **kwargs:Any # passed to `dist.new_group`
@@ -423,8 +423,8 @@ def in_first(
     return in_all(call_in_first)[0]
 
 # %% ../../nbs/processes/05c_meeting.ipynb #0a094dba
-_numbers = count()   # counts calls of `meet`: all processes make them in the same order
-_all_came = 'all came'
+_call_numbers = count()   # counts calls of `meet`: all processes make them in the same order
+_all_arrived = 'all arrived'
 
 def meet(
     operation:str,                        # the operation that needs all processes, for messages
@@ -434,14 +434,14 @@ def meet(
     watch = get_watch()
     if watch is None or num_distrib()==1: return
     watch.thread = get_ident()
-    meeting = _Meeting(next(_numbers), watch, operation, advice)
+    meeting = _Meeting(next(_call_numbers), watch, operation, advice)
     try: outcome = meeting.attend()
     except dist.DistNetworkError as e: raise RuntimeError(
         f'{operation} waited for the other processes, and {describe_lost_store()}') from e
     except BaseException as e:
         meeting.decide(f'process {watch.rank} has left {operation}: {type(e).__name__}')
         raise
-    if outcome!=_all_came: raise RuntimeError(outcome)
+    if outcome!=_all_arrived: raise RuntimeError(outcome)
 
 # %% ../../nbs/processes/05c_meeting.ipynb #0a094dbb
 class _Meeting:
@@ -472,7 +472,7 @@ class _Meeting:
         start,nth = monotonic(),self.store.add('count', 1)
         if nth==num_distrib(): self._end_as_last()
         outcome = self._wait_for_outcome(start, nth)
-        if outcome!=_all_came:
+        if outcome!=_all_arrived:
             n_readers = len(self._read_operations())
             count_reader(self.store, self.watch.rank, n_readers, self.watch.others.silence)
         return outcome
@@ -486,7 +486,7 @@ class _Meeting:
             if nth==1 or first_is_lost: self._check_others(waited)   # only the first to arrive monitors the others
 
     def _end_as_last(self):
-        self.decide(_describe_difference(self._read_operations()) or _all_came)
+        self.decide(_describe_difference(self._read_operations()) or _all_arrived)
         for key in ('count','outcome'): self.previous.delete_key(key)   # all processes have left it
 
     def _read_operations(self):

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 # %% ../../nbs/processes/03_relay.ipynb #7c31d0a5
-_closed = 2**40   # added to the count of warnings when process 0 stops reading
+_closing_offset = 2**40   # added to the count of warnings when process 0 stops reading
 
 class Relay:
     "Redirects the warnings of this process to process 0, which shows them, until `end` is called"
@@ -44,7 +44,7 @@ class Relay:
         self.sent.append(entry)
         try:
             nth = self.store.add('n', 1)
-            if nth<_closed: return self.store.set(str(nth), json.dumps([self.rank, *entry]))
+            if nth<_closing_offset: return self.store.set(str(nth), json.dumps([self.rank, *entry]))
         except RuntimeError: pass   # the process that hosts the store has ended
         self._show([self.rank], *entry)
 
@@ -83,6 +83,6 @@ class Relay:
         if self.has_ended: return
         self.has_ended = True
         if warnings.showwarning==self._show_warning: warnings.showwarning = self.show_original
-        if self.rank==0: self._read(_closed)
+        if self.rank==0: self._read(_closing_offset)
         if not failed: return
         for entry in self.sent: self._show([self.rank], *entry)

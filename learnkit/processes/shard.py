@@ -87,14 +87,14 @@ class SharedDraws(DistributedSampler):
         return scatter(parts, self.num_samples)
 
 # %% ../../nbs/processes/15a_shard.ipynb #546fcd11
-_block = 2**16   # indices to convert at a time
+_block_size = 2**16   # indices to convert at a time
 
 def draw(
     sampler:Any # a sampler
 ) -> Any:
     "Return the draws of a sampler in one epoch: a tensor if all are ints, otherwise a list"
     draws,blocks = iter(sampler),[]
-    while block := [*islice(draws, _block)]:
+    while block := [*islice(draws, _block_size)]:
         are_indices = all(type(i) is int for i in block)
         if not are_indices: return [*chain.from_iterable(map(yield_ints, blocks)), *block, *draws]
         blocks.append(torch.tensor(block))
@@ -104,7 +104,7 @@ def yield_ints(
     indices:Tensor # a tensor of one dimension
 ) -> Iterator[int]:
     "Yield the elements as ints, converting one block at a time"
-    for block in indices.split(_block): yield from block.tolist()
+    for block in indices.split(_block_size): yield from block.tolist()
 
 # %% ../../nbs/processes/15a_shard.ipynb #546fcd0a
 def shard_loader(

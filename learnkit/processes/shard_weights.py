@@ -26,10 +26,10 @@ class Sums(NamedTuple):
     weight:float   # the weight of the targets of the batch
     n_usual:float  # how many processes have the usual weight, and so do not wait for the others
 
-_sums = Struct('2d')
+_packed_sums = Struct('2d')
 
 def _add_received(receive):
-    weights,are_usual = zip(*map(_sums.unpack, receive()))
+    weights,are_usual = zip(*map(_packed_sums.unpack, receive()))
     return Sums(sum(weights), sum(are_usual))
 
 def _start_all_reduce(own, group):
@@ -47,7 +47,7 @@ def start_sums(
 ) -> Callable:
     "Start to add up the numbers of the processes; return a function that waits for the sums and returns them"
     receive = None
-    if group is dist.group.WORLD: receive = Team.several.start_exchange(_sums.pack(*own))
+    if group is dist.group.WORLD: receive = Team.several.start_exchange(_packed_sums.pack(*own))
     return _start_all_reduce(own, group) if receive is None else partial(_add_received, receive)
 
 # %% ../../nbs/processes/18_shard_weights.ipynb #5d0a7e29

@@ -142,7 +142,7 @@ class Judge:
         return self._make_verdict(suspects) if suspects else at_first
 
     def _find_ranks_elsewhere(self):
-        "Return the processes not waiting for this one's message; in a collective, those not waiting at all, else all"
+        "Return the ranks that do not wait for this process's message; in a collective those not waiting at all, or all"
         mine = self.watch.message
         def waits_too(rank):
             report = self.others.last_report(rank)
@@ -172,7 +172,7 @@ class Judge:
 # in these modules a process waits for others
 _wait_modules = 'torch.distributed','torch.autograd','learnkit.processes.agreement','learnkit.processes.launch'
 
-_frozen = 'has not responded for a while: it is frozen, or cannot be reached'
+_frozen_text = 'has not responded for a while: it is frozen, or cannot be reached'
 
 class Watch(Thread):
     "A thread that publishes where this process is, until the process leaves its group"
@@ -317,7 +317,8 @@ class Watch(Thread):
         "Return in words why a message or collective failed: which processes did not arrive, and where they are"
         self.has_failed = self.is_asking = True
         try:
-            if not self._store_answers(): return self._describe_known_cause() or f'{describe_store_host()} {_frozen}'
+            if not self._store_answers():
+                return self._describe_known_cause() or f'{describe_store_host()} {_frozen_text}'
             verdict = Judge(self).find_verdict()
         except RuntimeError: return self._describe_known_cause() or describe_lost_store()
         finally: self.is_asking = False

@@ -134,7 +134,7 @@ class Notices(SharedList):
         return [Notice(*json.loads(text)) for _,text in sorted(self.entries.items())]
 
 # %% ../../nbs/processes/00_words.ipynb #e84f3cdc
-_draw = SystemRandom().uniform   # forked processes would draw the same numbers from a seeded generator
+_draw_uniform = SystemRandom().uniform   # forked processes would draw the same numbers from a seeded generator
 
 def yield_pauses(
     n:int # how many processes poll the store
@@ -145,7 +145,7 @@ def yield_pauses(
         waited = max(monotonic()-begun, .0005)
         pause = min(waited, max(usual, waited/10))
         longest = max(1, usual)
-        yield min(pause, longest)*_draw(.5, 1.5)   # random, so that not all processes send requests at once
+        yield min(pause, longest)*_draw_uniform(.5, 1.5)   # random, so that not all processes send requests at once
 
 # %% ../../nbs/processes/00_words.ipynb #11a17517
 class OtherProcesses:
