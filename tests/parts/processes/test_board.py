@@ -83,12 +83,12 @@ def test_half_a_message_is_none(tmp_path):
         with pytest.raises(RuntimeError, match='continued without'): board.read(0, 1)
 
 def test_other_files_are_no_boards(tmp_path):
-    with open(tmp_path/'x', 'w+b') as f: assert module._open(os.getpid(), f.fileno(), 'x') is None
-    assert module._open(os.getpid(), 10**6, 'x') is None
+    with open(tmp_path/'x', 'w+b') as f: assert module._open_memory_file(os.getpid(), f.fileno(), 'x') is None
+    assert module._open_memory_file(os.getpid(), 10**6, 'x') is None
 
 def _without(rank, world):
     "On several machines"
-    if rank==1: module._open = lambda *args: None
+    if rank==1: module._open_memory_file = lambda *args: None
     assert open_shared_memory() is None
     messages = _open_channel(30)
     assert isinstance(messages, _GroupChannel) and messages is _open_channel(30)

@@ -16,7 +16,7 @@ torch.set_num_threads(1)
 
 def test_pauses_grow(monkeypatch):
     "At most 10,000 questions a second of all, a delay of at most a tenth of the wait (and half of that) or a second, and one a second in the end"
-    monkeypatch.setattr(words, '_draw', lambda low, high: 1.)
+    monkeypatch.setattr(words, '_draw_uniform', lambda low, high: 1.)
     for n in 2, 64, 512, 4096:
         clock = 0.
         monkeypatch.setattr(words, 'monotonic', lambda: clock)
