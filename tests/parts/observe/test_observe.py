@@ -259,7 +259,7 @@ def test_device_memory(monkeypatch):
     "The allocator of an accelerator is replaced by fixed numbers"
     mm,resets = MemoryMonitor('1ba'),[]
     stats = {'allocated_bytes.all.current':1e9, 'allocated_bytes.all.peak':2e9, 'reserved_bytes.all.current':3e9, 'reserved_bytes.all.peak':4e9, 'num_alloc_retries':1}
-    mm.where,mm.has_stats = 'cuda:0',True
+    mm.measured_device,mm.has_stats = 'cuda:0',True
     monkeypatch.setattr(torch, 'accelerator', SimpleNamespace(memory_stats=lambda d: stats, reset_peak_memory_stats=resets.append))
     assert mm.measure()==dict(allocated=1, peak_allocated=2, reserved=3, peak_reserved=4, retries=1) and resets==['cuda:0']
 
@@ -276,10 +276,10 @@ def test_gpu_percent(monkeypatch):
     "The answer of the driver is replaced; without one there is no number"
     cuda = torch.device('cuda', 0)
     monkeypatch.setattr(torch.cuda, 'utilization', lambda d: 42 if d==cuda else None)
-    assert system._measure_gpu_percent(cuda)()==42 and system._measure_gpu_percent(torch.device('cpu')) is None
+    assert system._make_gpu_meter(cuda)()==42 and system._make_gpu_meter(torch.device('cpu')) is None
     for e in (ModuleNotFoundError('nvidia-ml-py'), RuntimeError('driver')):
         monkeypatch.setattr(torch.cuda, 'utilization', throw(e))
-        assert system._measure_gpu_percent(cuda) is None
+        assert system._make_gpu_meter(cuda) is None
 
 @pytest.mark.parametrize('make,module', [(MemoryMonitor, 'psutil'), (SystemMetrics, 'psutil'), (TensorBoardLogger, 'tensorboard.summary.writer.record_writer')])
 def test_a_missing_package_is_named(make, module, monkeypatch):

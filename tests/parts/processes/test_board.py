@@ -23,7 +23,7 @@ def _all_read_the_largest(rank, world):
     board,rng = open_shared_memory(),random.Random(0)
     for i in range(300):
         sent = [[rng.choice([rng.randrange(-2**63, 2**63), 0, -1]) for _ in range(i%25)] for _ in range(world)]
-        data = [rng.randbytes(rng.choice([0, 1, 300, board.room]) if rng.random()<.1 else i%7) for _ in range(world)] if i%3 else [None]*world
+        data = [rng.randbytes(rng.choice([0, 1, 300, board.max_bytes]) if rng.random()<.1 else i%7) for _ in range(world)] if i%3 else [None]*world
         if rng.randrange(50)==rank: time.sleep(.003)
         message = board.begin(sent[rank], data[rank])
         message.wait(timedelta(seconds=20))
@@ -73,7 +73,7 @@ def test_half_a_message_is_none(tmp_path):
         board.begin([7, 8], b'data')
         whole = board.memory[:]
         assert board.read(0, 1)[0][:2]==[7, 8] and board.read(0, 1)[1]==b'data' and board.read(0, 2) is None and board.read(1, 1) is None
-        at = board._offset(0, 1)
+        at = board._find_offset(0, 1)
         for i in (at, at+9, at+16, at+19, at+25, at+27*8-1, at+27*8+3):   # the checksum, its number, the length twice, what it says
             board.memory[:] = whole
             board.memory[i] ^= 1

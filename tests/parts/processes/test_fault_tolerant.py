@@ -234,12 +234,12 @@ def test_the_lighthouse_is_queried_again(monkeypatch):
         first = ReplicaGroup(house.address(), 'localhost', 1., 60., dict)
         first.step = 3
         with ThreadPoolExecutor(2) as pool:
-            waits = pool.submit(first.gather)
+            waits = pool.submit(first.find_members)
             time.sleep(2.5)
             assert not waits.done()
             second = ReplicaGroup(house.address(), 'localhost', 5., 60., dict)
             second.step = 3
-            pool.submit(second.gather).result(), waits.result()
+            pool.submit(second.find_members).result(), waits.result()
         assert (first.members, second.members, first.step)==([0,1], [0,1], 3)
         for crew in (first, second): crew.leave()
         house.shutdown()
