@@ -189,7 +189,7 @@ class Agreement(Callback):
         return f if raises_in_all else partial(self._hold_cancel, cb, f)
 
     def _hold_cancel(self, cb, f):
-        "Call `f`, the handler of `cb`; hold its Cancel until our `after_batch`; of several Cancels keep the outermost"
+        "Call `f`, the handler of `cb`; hold its Cancel until `after_batch` of the Agreement; of several, the outermost"
         try: f()
         except Exception as e:
             if not cancel_types(e): raise
@@ -358,7 +358,7 @@ class Agreement(Callback):
         return bool(reason)
 
     def _cancel_as_another(self, point, maxima):
-        "Raise the Cancel that another process raised, unless its scope has ended here; ProcessFailed if one failed"
+        "Raise another process's Cancel, unless its scope has ended here; raise ProcessFailed if a process has failed"
         if maxima.cancel==_failed_scope:
             raise ProcessFailed(self.watch.describe_failures() or f'process {maxima.failed-1} failed')
         cancel = _cancels[maxima.cancel-1]

@@ -70,7 +70,7 @@ def _is_number(value):
 
 # %% ../../nbs/processes/09_checksum.ipynb #c8ec5b0f
 def _list_comparable_params(learn):
-    "Return the parameters that can be compared, by name; those that DDP ignores may differ"
+    "Return the parameters that can be compared, by name, except those that DDP ignores, which may differ"
     ignored = getattr(get_model(learn.model), '_ddp_params_and_buffers_to_ignore', ())
     params = {}
     for name,p in named_params(learn).items():

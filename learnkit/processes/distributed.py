@@ -348,7 +348,7 @@ class DistributedTrainer(Callback):
         return dls
 
     def _shard_of(self, train):
-        "Return a loader of this process's shard, `train` itself if the processes have different data; else ValueError"
+        "Return a loader of this process's shard, or `train` if the data differs; raise ValueError if sharding fails"
         self.own_train,self.samplers = train,()
         if self._has_own_data(train): return train
         new = shard_loader(train, self.seed)

@@ -419,7 +419,7 @@ class FaultTolerant(Resumable):
     # values that must be equal in all processes
 
     def _collect_compared_numbers(self, whole):
-        "Return the values to compare; weights and data when an epoch begins, or the number of processes has changed"
+        "Return the values to compare: weights and data only if an epoch begins or the number of processes has changed"
         learn,n = self.learn,self._count_present()
         here = ComparedValues(1, learn.epoch%2**12, learn.iter%2**12)
         if learn.iter and n==self.n_compared: return here   # nothing new to compare
@@ -443,7 +443,7 @@ class FaultTolerant(Resumable):
         'see the data in the same order')
 
     def _cancel_as_any(self, counts):
-        "Raise the Cancel of the outermost scope in which any process has raised one; `counts`: how many did, by scope"
+        "Raise the Cancel of the outermost scope that any process has cancelled; `counts`: how many did so, by scope"
         raised = [scope for scope,n in zip(_scopes, counts) if n]
         if not raised: return
         outermost = raised[-1]

@@ -49,7 +49,7 @@ class Relay:
         self._show([self.rank], *entry)
 
     def _is_first(self, category, message):
-        "Return whether no process has shown this warning yet, and mark it as shown; True if the store has ended"
+        "Return whether no process has shown this warning yet, and mark it as shown; return True if the store has ended"
         try: return self.store.add(f'{category}: {message}', 1)==1
         except RuntimeError: return True
 

@@ -271,7 +271,7 @@ class RoundRobin:
             yield first if own is None else own
 
     def _pad_if_needed(self, batches):
-        "Return this process's batches, padded if all processes need equally many; ValueError if a length is unknown"
+        "Return this process's batches, padded if all need equally many; raise ValueError if a length is unknown"
         if not self.needs_equal_counts: return batches
         n_batches = gather_objects(loader_len(self.batches))
         if not all(n_batches): raise ValueError(

@@ -73,7 +73,7 @@ class ProcessGroupTeam(Team):
         interruptibly(meet, what, 'or in one process inside `with alone():`')
         return True
     def _make_share_batches(self, learn, cbs=()):
-        "Return a `ShareBatches` in a list if one is missing: the Learner was created before the process group"
+        "Return a list with a `ShareBatches`, or [] unless one is missing, as in a Learner created before the group"
         return [] if num_distrib()==1 or share_already([*learn.cbs, *cbs]) else [ShareBatches()]
 
     def agree(self,

@@ -194,7 +194,7 @@ class OtherProcesses:
         "Return `ranks` in the order in which a message names them: silent processes, then busy ones, then waiting ones"
         return sorted(ranks, key=lambda rank: (self._find_place(rank),rank))
     def _find_place(self, rank):
-        "Return the place in that order: 0 if silent for `silence` seconds, 1 if busy or not yet there, 2 if waiting"
+        "Return the place of a process in `order`: 0 if it is silent, 1 if it is busy or missing, 2 if it waits"
         if rank not in self.reports: return 1
         report,when = self.reports[rank]
         if monotonic()-when>self.silence: return 0
