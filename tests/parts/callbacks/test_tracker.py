@@ -519,7 +519,7 @@ class Slow(TerminateOnNaNCallback):
     "As on an accelerator; counts how often it waits for the device"
     looks = 0
     def _must_wait(self, loss): return True
-    def _check(self): self.looks += 1; super()._check()
+    def _end_if_nonfinite(self): self.looks += 1; super()._end_if_nonfinite()
 
 @pytest.mark.parametrize('value', [nan, inf])
 @pytest.mark.parametrize('i', [0, 2, 4])
@@ -561,10 +561,10 @@ def test_losses_of_any_shape_and_type():
         learn = learner(cbs=cb)
         learn.loss = loss
         for _ in range(5): cb.after_batch()
-        cb._check()
+        cb._end_if_nonfinite()
         learn.loss = loss*inf
         cb.after_batch()
-        with pytest.raises(CancelFit): cb._check()
+        with pytest.raises(CancelFit): cb._end_if_nonfinite()
 
 def test_the_best_of_an_earlier_fit_is_reported_as_such():
     "With `reset_on_fit=False` a second fit said 'since epoch 0', though the best value was in the fit before"
