@@ -69,7 +69,7 @@ def test_an_open_file(with_opt, tmp_path):
     f.seek(0)
     b.load(f)
     assert torch.equal(weights(a), weights(b)) and (b.opt is not None)==with_opt
-    with open(tmp_path/'m.safetensors', 'wb') as f, pytest.raises(ValueError, match='pass its path'): a.save(f)
+    with open(tmp_path/'m.safetensors', 'wb') as f, pytest.raises(ValueError, match='pass the path'): a.save(f)
 
 def test_load_without_the_optimizer(tmp_path):
     a,b = learner(tmp_path),learner(tmp_path)
