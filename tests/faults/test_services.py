@@ -289,12 +289,12 @@ def test_wandb_writes_the_last_rows_later(tmp_path):
         def rows(self): self.asked += 1; return [dict(step=i) for i in range(min(self.asked, 4))]
     def read(asked=0, **kw):
         log,file = WandbLogger(),File()
-        log._run_files,log.wait,file.asked = lambda id: [file],.3,asked
+        log._find_run_files,log.wait,file.asked = lambda id: [file],.3,asked
         vars(log).update(id='a', **kw)
         return len(log.read_log())
     over,on = SimpleNamespace(_is_finished=True),SimpleNamespace(_is_finished=False)
-    assert read(experiment=over, newest=3)==4 and read(experiment=None, newest=3)==4   # ended by an exception
-    assert read(experiment=on, newest=3)==1 and read()==2 and read(experiment=over, newest=9)==4
+    assert read(experiment=over, newest_step=3)==4 and read(experiment=None, newest_step=3)==4   # ended by an exception
+    assert read(experiment=on, newest_step=3)==1 and read()==2 and read(experiment=over, newest_step=9)==4
 
 @pytest.mark.slow
 def test_wandb_in_a_notebook(tmp_path):
