@@ -261,7 +261,7 @@ def test_what_an_optimizer_accumulates_in_its_groups_is_of_the_file(tmp_path):
 
 def test_a_file_that_lacks_an_average_raises(tmp_path):
     file = fit(learner('abc', 'plain', opt='adam', path=tmp_path)).save('m')
-    refused(learner('abc', 'plain', opt_func=partial(Adam, lr=.02, amsgrad=True)), file, 'amsgrad=True, but the saved one had not')
+    refused(learner('abc', 'plain', opt_func=partial(Adam, lr=.02, amsgrad=True)), file, 'amsgrad=True, but the saved one did not, so its state lacks an average')
 
 def test_a_resumed_run_has_the_hyper_parameters_of_the_file(tmp_path):
     "It is the same run, in the middle of a schedule"
