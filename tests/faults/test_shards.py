@@ -43,7 +43,7 @@ harms = dict(out=(put('relative_path', '../../secret'), 'not a file of this chec
              number=(put('relative_path', 3), 'not a file of this checkpoint'), unhashable=(put('relative_path', []), 'damaged'),
              before=(put('offset', -8), 'exceeds its place in'), behind=(put('length', 10**9), 'exceeds its place in'), short=(put('length', 7), 'exceeds its place in'), text=(put('offset', 'x'), 'damaged'),
              inside=(put('offset', 1), 'damaged|not a weight file'), none=(lambda m: pieces(m).clear(), 'do not fill'), part=(other, 'do not fill'), huge=(huge, 'exceeds its place in'), another=(another, 'do not fill'),
-             twice=(twice, 'overlap|other data'), gone=(lambda m: m.storage_data.clear(), 'damaged'), missing=(lambda m: m.state_dict_metadata.pop('model.w'), 'another checkpoint'),
+             twice=(twice, 'overlap|tensor of shape'), gone=(lambda m: m.storage_data.clear(), 'damaged'), missing=(lambda m: m.state_dict_metadata.pop('model.w'), 'another checkpoint'),
              no_dict=(lambda m: setattr(m, 'state_dict_metadata', [1]), 'damaged'), no_tensor=(lambda m: m.state_dict_metadata.update({'model.w':m.storage_meta}), 'is not described as a tensor'))
 
 @pytest.mark.parametrize('name', harms)
