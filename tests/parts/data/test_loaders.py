@@ -94,7 +94,7 @@ def test_copy_with_other_batches(kw, new):
     if isinstance(inner, BatchSampler): kw = {**kw, 'sampler':inner.sampler, 'batch_size':inner.batch_size, 'drop_last':inner.drop_last}
     elif inner is not None and 'batch_size' in new: kw = {**kw, 'sampler':SequentialSampler(range(7))}
     elif inner is not None and new and 'batch_sampler' not in new:
-        with pytest.raises(ValueError, match='chosen by a Custom'): copy_loader(dl, **new)
+        with pytest.raises(ValueError, match='batch sampler of its own, a Custom'): copy_loader(dl, **new)
         return
     if new: kw.pop('batch_sampler', None)
     if 'batch_sampler' in new: kw = {k:v for k,v in kw.items() if k not in ('batch_size','sampler','drop_last','shuffle')}
