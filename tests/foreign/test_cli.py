@@ -113,7 +113,7 @@ def test_secrets_are_written_nowhere(folder):
     assert len(files)>2 and not [p for p in files if b'swordfish' in p.read_bytes() or b'me:pw' in p.read_bytes()]
     given = ['--config','run.yaml','--api_key','swordfish']
     for name,words in dict(api_key=['--config','run.yaml','--note','mine'], note=given).items():
-        with pytest.raises(ValueError, match=f'`{name}` has ..., because secrets are not written'): cli(main, words)
+        with pytest.raises(ValueError, match=f'`{name}` is masked, because secrets are not saved'): cli(main, words)
     assert cli(main, [*given,'--note','https://me:pw@host/','--resume','auto']).recorder.history
 
 def test_process_0_alone_says_and_writes(monkeypatch, capsys, folder):
