@@ -243,8 +243,8 @@ from ..data.nested import detuplify
 from ..data.workers import inform_workers
 from ..data.process import Team, alone, join_team, team, to_detach as _to_detach
 from .bars import ProgressCallback
-from .checks import (check_recipe, check_types, check_values, data_hint, make_loss_tensor, make_device_error,
-    check_scalar_loss, name_failed_samples, note_backward_error, note_loss_error, note_model_error)
+from .checks import (check_recipe, check_types, check_values, data_hint, make_loss_tensor,
+    make_device_error, check_scalar_loss, name_failed_samples, note_backward_error, note_loss_error, note_model_error)
 from .create_opt import adopt_params, create_opt
 from ..loop.callback import MissingAttribute
 from ..loop.check import check_args, takes_one
