@@ -290,7 +290,7 @@ def reset():
 _old = {s:signal.getsignal(s) for s in _signals}
 
 # The functions that begin and end something, or put it back
-critical_names = r'''_run _end _switch_to _keep_modes _optimizer_evaluates_after Guard _Block _Received _deliver handle_pending interruptibly added_cbs removed_cbs _delete_cbs Snapshot restore swap
+critical_names = r'''_run _end _switch_to _keep_modes _optimizer_evaluates_after Guard _Block _ReceiveSignals _deliver handle_pending interruptibly added_cbs removed_cbs _delete_cbs Snapshot restore swap
     none_reduce loss_not_reduced atomic named _exit_to unchanged cleanup _use_given_scheduler _add_missing _receive end\b _step\b'''.split()
 CRITICAL = re.compile('|'.join(critical_names))
 
