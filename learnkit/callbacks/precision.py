@@ -131,7 +131,7 @@ class MixedPrecision(Callback):
                     local_steps="one process alone could skip a step: write `MixedPrecision('bf16')`")
     @property
     def compiled(self) -> str|None:
-        "'autocast' if a compiled train step can replace this callback, or None before a fit, with loss scaling or fp8"
+        "The string 'autocast' if a compiled step can replace this, or None before a fit, with loss scaling or with fp8"
         if self.amp_mode==AMPMode.FP8: return None
         is_autocast_alone = self.scaler is not None and not self.scaler.is_enabled()
         return 'autocast' if is_autocast_alone else None
