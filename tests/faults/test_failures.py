@@ -596,7 +596,7 @@ def test_replay_leaves_nothing_behind(at, size):
     def fail(self): raise KeyError('x')
     learn = short('never', ReplayOnOOM(size), at=())
     with pytest.raises(KeyError): learn.fit(1, cbs=Callback(**{at:fail}))
-    assert learn.current_run.do_batch==learn._do_one_batch and '_do_one_batch' not in vars(learn) and learn.replay_on_oom.snapshot is None and learn.replay_on_oom.whole is None
+    assert learn.current_run.do_batch==learn._do_one_batch and '_do_one_batch' not in vars(learn) and learn.replay_on_oom.snapshot is None and learn.replay_on_oom.whole_batch is None
     learn.fit(1)
 
 def test_a_batch_that_is_cancelled_within():
