@@ -367,7 +367,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default
 from .arrays import BatchTensorDataset, collate_tensors
 from .batch import split_batch
 from .nested import leaves
-from ..loop.check import takes_one
+from ..loop.check import takes_one_argument
 from ..loop.loop import BatchStream, loader_len
 from .snapshot import snapshot_loader, snapshot_random
 
@@ -470,7 +470,7 @@ def check_ahead(
     if loader_len(dls.valid)==0: raise no_batch('validation', dls.valid)
     if loss_func is None: return
     b,n_inp = _get_batch_in_memory(dls.valid),getattr(dls, 'n_inp', None)
-    if _has_target(b, n_inp) is not False or takes_one(loss_func): return
+    if _has_target(b, n_inp) is not False or takes_one_argument(loss_func): return
     # a callback may create the targets if the training data has none either: wait for the first batch
     if _has_target(_get_batch_in_memory(dls.train), n_inp): warn_no_target(b, False)
 

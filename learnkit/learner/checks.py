@@ -111,7 +111,7 @@ import torch
 
 from ..data.batch import shapes
 from ..data.explain import device_hint, loss_hint, loss_value_hint, model_hint, subclass_hint, warn_no_target
-from ..loop.check import takes_one
+from ..loop.check import takes_one_argument
 from ..loop.signals import explaining
 from ..loop.tracebacks import add_note, text_of
 from ..measure.metric import sum_of_losses
@@ -203,7 +203,7 @@ def check_no_loss(
 def _was_loss_called(learn):
     "Return whether the loss function was called for this batch: without targets, only if it takes one argument"
     if learn.loss_func is None: return False
-    return bool(learn.yb) or takes_one(learn.loss_func)
+    return bool(learn.yb) or takes_one_argument(learn.loss_func)
 
 def check_written_loss(
     learn:Any # the Learner, after a batch whose `loss` requires a gradient

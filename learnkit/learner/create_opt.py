@@ -73,7 +73,7 @@ def _make_groups(learn, model):
 # %% ../../nbs/learner/30_create_opt.ipynb #ae1e0042
 def _find_missing_params(learn, groups):
     "Return by name the parameters of the loss function that are in neither `groups` nor another optimizer"
-    called = modules_of_loss(learn, called_only=True)
+    called = modules_of_loss(learn, top_level_only=True)
     if not called: return {}
     others = [opt for opt in _list_all_optimizers(learn) if opt is not learn.opt]
     params = [{'params':_params_of(group)} for group in groups]

@@ -120,12 +120,12 @@ from ..optim.opt_state import move_opt_state
 from ..optim.optimizer import OptimWrapper
 from .create_opt import check_all_trained, move_model
 from ..loop.run import switch_opt
-from ..optim.inventory import called_module, losses_of, modules_beside
+from ..optim.inventory import called_module, losses_of, modules_outside_model
 
 # %% ../../nbs/learner/35b_train_eval.ipynb #43b8c25b
 def _find_losses_to_move(learn):
     "Return the loss functions, or their modules, that have to move with the model: modules and objects with `to`"
-    movable:list[Any] = [*modules_beside(learn).values()]
+    movable:list[Any] = [*modules_outside_model(learn).values()]
     for f in losses_of(learn).values():
         if called_module(f) is not None: continue   # it is among the modules already
         if callable(getattr(f, 'to', None)): movable.append(f)
@@ -204,7 +204,7 @@ class TrainEvalCallback(Callback):
 
     def _set_losses_to_eval(self):
         "Set the loss functions' modules to evaluation mode; the next training phase restores the modes of the user"
-        losses = [*modules_beside(self.learn).values()]
+        losses = [*modules_outside_model(self.learn).values()]
         if not losses: return
         is_first = not self.loss_modes   # else the modes were stored by an outer validation
         if is_first and self.learn.current_run.trains:   # any other run restores them at its end
@@ -247,8 +247,8 @@ from .checks import (check_recipe, check_types, check_values, data_hint, make_lo
     make_device_error, check_scalar_loss, name_failed_samples, note_backward_error, note_loss_error, note_model_error)
 from .create_opt import adopt_params, create_opt
 from ..loop.callback import MissingAttribute
-from ..loop.check import check_args, takes_one
-from ..loop.dispatcher import callback_list, outside
+from ..loop.check import check_args, takes_one_argument
+from ..loop.dispatcher import callback_list, find_stacklevel
 from ..loop.events import event
 from ..loop.loop import Loop
 from ..loop.current_run import HasRun, own_values, register_state, state_names
@@ -436,7 +436,7 @@ class Learner(Loop):
 
     def _trained_modules(self) -> list[nn.Module]:
         "Return all modules that are trained: the model, as it is wrapped now, and those of the loss functions"
-        return [self.model, *modules_beside(self).values()]
+        return [self.model, *modules_outside_model(self).values()]
 
     # the steps of a batch: the Loop's methods, extended for devices and nested data
 
@@ -509,7 +509,7 @@ class Learner(Loop):
     def _loss(self):
         run = self.current_run
         if run.skip_loss: return None
-        if self.loss_func is None or not (self.yb or takes_one(self.loss_func)):
+        if self.loss_func is None or not (self.yb or takes_one_argument(self.loss_func)):
             if self.loss_grad is not None: return self._get_loss_of_callback()
             loss = self._get_loss_of_output()
         else:
@@ -616,4 +616,4 @@ def _is_available(device):
 
 def _warn_hidden(cb, k):
     warn(f'{type(cb).__name__} has its own attribute `{k}`, which hides the Learner\'s: write `self.learn.{k}` for '
-         'that of the Learner, or give your attribute another name', stacklevel=outside())
+         'that of the Learner, or give your attribute another name', stacklevel=find_stacklevel())

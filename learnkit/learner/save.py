@@ -173,8 +173,8 @@ from .create_opt import ensure_opt
 from .learner import Learner
 from ..loop.events import nearest
 from ..loop.run import evaluating
-from learnkit.optim.inventory import (load_beside, load_opt_state, loadable_beside, named_params,
-    opt_state, state_beside)
+from ..optim.inventory import (load_opt_state, load_outside_model, loadable_outside_model, named_params,
+    opt_state, state_outside_model)
 from ..optim.base import base_of, check_base, check_base_format, rest_of_base, load_weights, split_state
 from ..loop.signals import uninterrupted
 from ..loop.tracebacks import shortened
@@ -300,7 +300,7 @@ def save(self:Learner,
     with saving(self, path=path):
         has_opt = with_opt and self.opt is not None and not is_safetensors(path)
         weights,base = split_state(self, _find_base(self, only_trained))
-        beside = state_beside(self)
+        beside = state_outside_model(self)
         shards = any(map(is_sharded, [*weights.values(), *beside.values()]))
         if shards: team().meet('`learn.save` of a sharded model')
         opt = None
@@ -384,7 +384,7 @@ def check_outside_weights(
     file:Any      # the file's path, for messages
 ) -> None:
     "Raise ValueError if one of `weights` does not fit; warn about weights that only the file or the Learner has"
-    own,trained = loadable_beside(learn),state_beside(learn)
+    own,trained = loadable_outside_model(learn),state_outside_model(learn)
     mismatches = _find_mismatches(weights, own)
     if mismatches: raise ValueError(f'{file} belongs to another loss function: {mismatches[0]}')
     missing = [name for name in named_params(learn) if name in trained and name not in weights]
@@ -447,7 +447,7 @@ def _load_parts(learn, parts, strict, device=None):
         if parts.opt is not None: load_opt_state(learn, parts.opt, keep_hypers=True)
         model = get_model(learn.model)
         load_weights(model, lay_out_state(parts.weights, model), parts.base, strict)
-        load_beside(learn, parts.outside)
+        load_outside_model(learn, parts.outside)
     learn('after_load_model')
 
 # %% ../../nbs/learner/55c_trial.ipynb #dedc9102

@@ -165,7 +165,7 @@ from ..learner.learner import Learner
 from ..learner.save import unchanged
 from ..loop.callback import Callback, is_called
 from ..loop.check import check_args, check_path, check_whole
-from ..loop.dispatcher import Around
+from ..loop.dispatcher import EventCalls
 from ..loop.run import show_result
 from ..loop.signals import uninterrupted
 from ..loop.words import own_attr
@@ -197,12 +197,12 @@ class ProfileCallback(Callback):
 
     def around_event(self,
         name:str # the event
-    ) -> Around|None:
+    ) -> EventCalls|None:
         "Return the functions that start and end the timing of an event, or None while no run is measured"
         if not self._measures(): return None
         start,end = partial(self._start, name),partial(self._end, name)
-        if name=='cleanup': return Around(before=end, after=start)   # callbacks clean up in reverse order
-        return Around(before=start, after=end)
+        if name=='cleanup': return EventCalls(before=end, after=start)   # callbacks clean up in reverse order
+        return EventCalls(before=start, after=end)
 
     def _measures(self): return self.learn.mode is not None and is_called(self, 'before_fit')
 

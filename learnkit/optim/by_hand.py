@@ -36,7 +36,7 @@ def is_hand_written(
     return all(map(callable, methods))
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a1000b
-class ByHand(Optimizer):
+class HandWrittenOptimizers(Optimizer):
     "Wraps hand-written optimizers, one for each parameter group, as one PyTorch optimizer"
     def __init__(self,
         optimizers:list, # the hand-written optimizers, one for each group
@@ -149,8 +149,8 @@ def _is_plain(v):
     return all(map(_is_plain, v.values()))
 
 # %% ../../nbs/optim/12_by_hand.ipynb #b7a1000f
-class Maker:
-    "Creates a `ByHand` optimizer from a hand-written class"
+class HandWrittenFactory:
+    "Creates a `HandWrittenOptimizers` from a hand-written class"
     def __init__(self,
         make:Callable # the class, or a `partial` of it
     ): self.make = make
@@ -158,9 +158,9 @@ class Maker:
     def __call__(self,
         groups:list, # dicts with 'params'
         **kw:Any     # arguments of the class
-    ) -> ByHand:
-        "Return a `ByHand` of one hand-written optimizer for each group"
-        return ByHand([self.make(pg['params'], **kw) for pg in groups], groups)
+    ) -> HandWrittenOptimizers:
+        "Return a `HandWrittenOptimizers` of one hand-written optimizer for each group"
+        return HandWrittenOptimizers([self.make(pg['params'], **kw) for pg in groups], groups)
 
     @property
     def __signature__(self) -> Signature: return signature(self.make)
@@ -176,9 +176,9 @@ def by_hand(
 ) -> Any:
     "Return `opt`, wrapped if it is hand-written; raise TypeError if it is an optimizer without a list of parameters"
     if not is_hand_written(opt): return opt
-    if isinstance(unwrap_partial(opt), type): return Maker(opt)
+    if isinstance(unwrap_partial(opt), type): return HandWrittenFactory(opt)
     lists = [v for v in vars(opt).values() if _are_params(v)]
     if not lists: raise TypeError(
         f'{func_name(opt)} has no list of parameters: pass the class, `opt_func={func_name(opt)}`, and the Learner '
         'creates it with the trained parameters.')
-    return ByHand([opt], [dict(params=lists[0])])
+    return HandWrittenOptimizers([opt], [dict(params=lists[0])])

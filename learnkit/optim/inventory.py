@@ -122,15 +122,15 @@ def _modules_in(loss_func, name):
     return held_modules(loss_func, name)
 
 def modules_of_loss(
-    learn:Any,             # the Learner
-    called_only:bool=False # only modules that are loss functions themselves, not those used inside?
-) -> dict[str,nn.Module]:  # prefix of its names -> module
+    learn:Any,                # the Learner
+    top_level_only:bool=False # only modules that are loss functions themselves, not those used inside?
+) -> dict[str,nn.Module]:     # prefix of its names -> module
     "Return the modules in the loss functions, without duplicates and without modules of the model"
     others = loss_functions.find_in(learn.cbs)
     if not others and _is_plain_function(learn.loss_func): return {}   # the common case first, for speed
     found = {}
     for prefix,loss_func in losses_of(learn).items():
-        if called_only and called_module(loss_func) is None: continue
+        if top_level_only and called_module(loss_func) is None: continue
         found |= _modules_in(loss_func, prefix)
     seen,modules = _get_ids(learn.model.modules()),{}
     for name,module in found.items():
@@ -140,7 +140,7 @@ def modules_of_loss(
     return modules
 
 # %% ../../nbs/optim/28_inventory.ipynb #de7324ea
-def modules_beside(
+def modules_outside_model(
     learn:Any # the Learner
 ) -> dict[str,nn.Module]: # prefix of its names -> module
     "Return the trained modules outside the model, which belong to loss functions"
@@ -179,7 +179,7 @@ def trained_modules(
     learn:Any # the Learner
 ) -> dict[str,nn.Module]: # prefix of its names -> module
     "Return all trained modules; the model, without wrappers, has the prefix ''"
-    return {'':get_model(learn.model), **modules_beside(learn)}
+    return {'':get_model(learn.model), **modules_outside_model(learn)}
 
 # %% ../../nbs/optim/28_inventory.ipynb #3191deb1
 class Slot(NamedTuple):
@@ -265,17 +265,17 @@ def _is_statistic(name, buffer):
     return is_writable(buffer) and buffer.is_floating_point()
 
 # %% ../../nbs/optim/28_inventory.ipynb #556c3546
-def state_beside(
+def state_outside_model(
     learn:Any,              # the Learner
     params:dict|None=None   # the result of `named_params`; None: call it
 ) -> dict[str,Any]: # name -> tensor
     "Return the state of modules and parameters trained outside the model, which is empty if there are none"
-    return {**_state_of(modules_beside(learn), learn.model), **_find_outside_params(learn, params)}
+    return {**_state_of(modules_outside_model(learn), learn.model), **_find_outside_params(learn, params)}
 
-def loadable_beside(
+def loadable_outside_model(
     learn:Any # the Learner
 ) -> dict[str,Any]: # name -> tensor
-    "Return the state that `load_beside` can load, including modules of the loss function that are not trained yet"
+    "Return what `load_outside_model` can load, including modules of the loss function that are not trained yet"
     return {**_state_of(modules_of_loss(learn), learn.model), **_find_outside_params(learn)}
 
 def _find_outside_params(learn, params=None):
@@ -310,9 +310,9 @@ def has_settings(
     return type(module).__module__=='torch.nn.modules.loss'
 
 # %% ../../nbs/optim/28_inventory.ipynb #bb149f8c
-def load_beside(
+def load_outside_model(
     learn:Any,             # the Learner
-    state:Mapping[str,Any] # a result of `state_beside`
+    state:Mapping[str,Any] # a result of `state_outside_model`
 ) -> None:
     "Load the state of modules and parameters outside the model; skip names that the Learner does not have"
     for prefix,module in modules_of_loss(learn).items():
@@ -355,7 +355,7 @@ def is_lazy_tensor(
     "Return whether `value` is a tensor of a lazy layer, which has no values yet"
     return isinstance(value, Tensor) and is_lazy(value)
 
-def without_lazy(
+def remove_lazy(
     state:dict # a `state_dict`
 ) -> dict:
     "Remove the tensors of lazy layers from `state`, in place, and return it"
@@ -363,7 +363,7 @@ def without_lazy(
     for k in lazy: del state[k]
     return state
 
-def shape_lazy(
+def materialize_lazy(
     model:nn.Module, # a model, possibly with lazy layers
     state:Mapping    # weights by name
 ) -> None:

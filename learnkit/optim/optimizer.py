@@ -31,7 +31,7 @@ _hook_code = _find_code_of_wrappers(Optimizer.profile_hook_step)
 _grad_code = _find_code_of_wrappers(torch_optimizer._use_grad_for_differentiable, torch.no_grad())
 
 @lru_cache
-def unwrapped_step(
+def unwrap_step(
     step:Callable # the `step` of an optimizer class
 )->Callable|None: # None if it is not wrapped like the steps of PyTorch's own optimizers
     "Return the `step` inside PyTorch's three wrappers, or None if any of them is not PyTorch's own"
@@ -70,7 +70,7 @@ def fast_step(
 )->Any: # what the optimizer's `step` returns: the loss of `closure`, or None
     "Take an optimizer step, without PyTorch's wrappers unless hooks, options or a profiler need them"
     if closure is not None: return opt.step(closure)
-    update = unwrapped_step(type(opt).step)
+    update = unwrap_step(type(opt).step)
     if update is None or opt.defaults.get('differentiable'): return opt.step()
     if before_any or after_any or opt._optimizer_step_pre_hooks: return opt.step()
     if profiler._is_profiler_enabled: return opt.step()

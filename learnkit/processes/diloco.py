@@ -19,7 +19,8 @@ from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.signals import uninterrupted
 from ..optim.steps import conflicts
-from ..optim.inventory import load_beside, load_opt_state, opt_state, state_beside, statistic_slots
+from learnkit.optim.inventory import (load_opt_state, load_outside_model, opt_state, state_outside_model,
+    statistic_slots)
 from .distributed import get_islands, average_tensors
 
 # %% ../../nbs/processes/25_diloco.ipynb #82e72417
@@ -164,12 +165,12 @@ class DiLoCo(Callback):
         "This process's model and optimizer state; empty in process 0, whose state the checkpoint has anyway"
         if not rank_distrib() or self.learn.opt is None: return {}
         learn = self.learn
-        return dict(model=get_model(learn.model).state_dict(), beside=state_beside(learn), opt=opt_state(learn))
+        return dict(model=get_model(learn.model).state_dict(), beside=state_outside_model(learn), opt=opt_state(learn))
     @_local_state.setter
     def _local_state(self, state):
         if not state: return
         get_model(self.learn.model).load_state_dict(state['model'])
-        load_beside(self.learn, state.get('beside', {}))
+        load_outside_model(self.learn, state.get('beside', {}))
         load_opt_state(self.learn, state['opt'])
 
     def cleanup(self):

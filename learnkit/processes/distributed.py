@@ -54,7 +54,7 @@ from ..learner.learner import TrainEvalCallback
 from ..loop.callback import Callback, runs_in
 from ..loop.check import check_args, unwrap_partial
 from ..loop.current_run import wrap_attr, remove_layer
-from ..loop.dispatcher import outside
+from ..loop.dispatcher import find_stacklevel
 from ..loop.tracebacks import add_note, text_of
 from ..loop.words import Word, observes, own_attr
 from ..optim.steps import accumulates
@@ -336,7 +336,7 @@ class DistributedTrainer(Callback):
         name = type(loader).__name__
         warn(f'`learn.dl = …`: this {name} is not sharded, so each process trains on all of its batches. To shard '
              'it, assign it to `learn.dls.train` in `before_epoch`. If it is a shard already, write '
-             '`learn.batches.replace(…)`', stacklevel=outside())
+             '`learn.batches.replace(…)`', stacklevel=find_stacklevel())
         return loader
 
     def _shard(self, dls):

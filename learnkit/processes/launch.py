@@ -359,7 +359,7 @@ from threading import get_ident, local
 from typing import NamedTuple
 
 from ..data.process import num_distrib, rank_distrib
-from ..loop.dispatcher import outside
+from ..loop.dispatcher import find_stacklevel
 from .watch import get_watch
 from .words import count_reader, read_texts, describe_lost_store, yield_pauses
 
@@ -517,7 +517,7 @@ class _Meeting:
         if self.warned: return
         self.warned = True
         warn(f'process {self.watch.rank} waits in {self.operation} for other processes: {positions}',
-             stacklevel=outside())
+             stacklevel=find_stacklevel())
 
 def _describe_difference(operations):
     "Return in words which processes call which function, or '' if all call the same"

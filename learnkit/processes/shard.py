@@ -27,7 +27,7 @@ from ..data.process import (distributed_sampler, from_first, gather_objects, is_
 from ..data.random import get_random_states, set_random_states
 from ..data.snapshot import snapshot_random
 from ..learner.combined import CombinedLoader
-from ..loop.dispatcher import outside
+from ..loop.dispatcher import find_stacklevel
 from ..loop.loop import loader_len
 from ..recovery.identity import data_contents
 
@@ -198,7 +198,7 @@ def warn_unlike(
     "Warn that the processes have different data; all processes must call it"
     size = loader_len(getattr(dl, 'dataset', dl)) or 'unknown'
     sizes = gather_objects(size)
-    warn(message.format(' and '.join(map(str, sizes))), stacklevel=outside())
+    warn(message.format(' and '.join(map(str, sizes))), stacklevel=find_stacklevel())
 
 # %% ../../nbs/processes/15a_shard.ipynb #d5136a45
 class RoundRobin:

@@ -156,7 +156,7 @@ from ..data.loaders import DataLoaders
 from ..data.process import gathered, is_sharded, own_class, team
 from ..data.snapshot import snapshot_loader, snapshot_random
 from ..learner.save import check_outside_weights, check_may_replace, check_state, export_format, model_path
-from ..optim.inventory import load_beside, state_beside
+from ..optim.inventory import load_outside_model, state_outside_model
 from ..loop.signals import interruptibly, uninterrupted
 from ..loop.loop import loader_len
 
@@ -198,7 +198,7 @@ def export(self:Learner,
         sharded = any(map(is_sharded, weights.values()))
         if sharded: team().meet('`learn.export` of a sharded model')
         model = to_serializable(weights, 'model', convert_sharded=gathered)   # each process gives its shard
-        beside = to_serializable(state_beside(self), 'beside', convert_sharded=gathered)
+        beside = to_serializable(state_outside_model(self), 'beside', convert_sharded=gathered)
         loss = _get_loss_tensors(self.loss_func, description['loss'])
         state = dict(format=export_format, note=text, model=model, loss=loss, beside=beside)
         if sharded: team().in_first(lambda: _write(state, path))
@@ -327,7 +327,7 @@ def load_learner(
     beside = state.get('beside', {})   # older files have none
     if learn.loss_func is not None: check_outside_weights(learn, beside, file)
     model.load_state_dict(state['model'])
-    load_beside(learn, beside)
+    load_outside_model(learn, beside)
     model.eval()
     return learn
 

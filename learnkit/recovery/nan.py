@@ -228,7 +228,8 @@ from ..loop.run import evaluating
 from ..loop.words import observes, own_attr
 from ..measure.finite import has_nan, nan_flag, weights_finite, why_not_finite
 from ..optim.base import load_weights, split_state
-from ..optim.inventory import load_beside, load_opt_state, named_params, opt_state, state_beside, trained_modules
+from ..optim.inventory import (load_opt_state, load_outside_model, named_params, opt_state,
+    state_outside_model, trained_modules)
 from ..optim.steps import accumulates
 from .file import list_checkpoints, read_checkpoint
 from .resume import find_in_all
@@ -331,7 +332,7 @@ class RollBackOnNaN(Callback):
         learn,self.good_state = self.learn,None   # free the old copy first: there may not be memory for two
         weights,base = split_state(learn)
         self.good_state = deepcopy(dict(
-            model=weights, base=base, beside=state_beside(learn), opt=opt_state(learn),
+            model=weights, base=base, beside=state_outside_model(learn), opt=opt_state(learn),
             loss=learn.loss, epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._find_cbs_to_restore()}))
 
     def _find_cbs_to_restore(self):
@@ -382,7 +383,7 @@ class RollBackOnNaN(Callback):
         learn,states = self.learn,good_state['cbs']
         with evaluating(learn):   # the state may be from a moment when the optimizer was in evaluation mode
             load_weights(get_model(learn.model), good_state['model'], good_state.get('base', {}))
-            load_beside(learn, good_state.get('beside', {}))
+            load_outside_model(learn, good_state.get('beside', {}))
             load_opt_state(learn, deepcopy(good_state['opt']))   # the optimizer keeps and modifies the loaded tensors
         learn.opt.zero_grad()
         for cb in self._find_cbs_to_restore():

@@ -28,8 +28,8 @@ from ..learner.learner import Learner
 from ..learner.save import check_outside_weights, check_opt_state, check_state, describe_mismatch
 from ..loop.duration import Time
 from ..loop.signals import uninterrupted
-from ..optim.inventory import (load_beside, load_opt_state, named_params, opt_state, shape_lazy,
-    state_beside, without_lazy)
+from ..optim.inventory import (load_opt_state, load_outside_model, materialize_lazy, named_params,
+    opt_state, remove_lazy, state_outside_model)
 from ..optim.base import check_base, check_base_format, rest_of_base, load_weights, split_state
 from .hidden_state import is_equal
 
@@ -49,8 +49,8 @@ def _run_state(self:Learner,
     duration = self.current_run.duration or Time(self.n_epoch, 'ep')
     state = dict(
         version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
-        train_steps=self.train_steps, pct_train=self.pct_train, model=without_lazy(weights),
-        beside=without_lazy(state_beside(self, params)), opt=opt_state(self, params),
+        train_steps=self.train_steps, pct_train=self.pct_train, model=remove_lazy(weights),
+        beside=remove_lazy(state_outside_model(self, params)), opt=opt_state(self, params),
         grads=_collect_grads(params), cbs=_collect_states_of_cbs(self), state=self.state,
         rng=pack_state(get_random_states()), stop_reason=self.stop_reason, duration=str(duration))
     if base: state['base'] = base
@@ -125,7 +125,7 @@ def _check_run_state(self:Learner, state):
     check_base_format(base, 'this checkpoint')
     check_state(model, state['model'], base=base)
     check_base(model, rest_of_base(state['model'], base), 'this checkpoint')
-    shape_lazy(model, state['model'])
+    materialize_lazy(model, state['model'])
     if self.opt is None: self.create_opt()
     if 'beside' in state: check_outside_weights(self, state['beside'], 'this checkpoint')   # older ones have none
     for n,p in named_params(self).items():
@@ -263,7 +263,7 @@ def _restore(self:Learner,
     load_opt_state(self, state['opt'])
     is_whole = not any(map(is_lazy, model.parameters()))   # a lazy model has no parameters before its first batch
     load_weights(model, lay_out_state(state['model'], model), state.get('base', {}), strict=is_whole)
-    load_beside(self, state.get('beside', {}))
+    load_outside_model(self, state.get('beside', {}))
     for n,p in named_params(self).items():
         p.grad = None
         if n in grads: p.grad = lay_out(grads[n], p).to(p.device, copy=True)

@@ -18,7 +18,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer, optimizer
 from ..callbacks.schedules import TorchScheduler
 from ..data.nested import leaves
 from ..optim.groups import params_in
-from ..optim.optimizer import OptimWrapper, is_own_step, torch_zero_grad, unwrapped_step
+from ..optim.optimizer import OptimWrapper, is_own_step, torch_zero_grad, unwrap_step
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #8ba8e496
 def sgd_step(
@@ -130,7 +130,7 @@ def functional_optim(
 def _is_patched(opt):
     "Return whether `step` or `zero_grad` is replaced, in the optimizer or in PyTorch's class"
     is_torch = type(opt).__module__.startswith('torch.optim')
-    if is_torch and unwrapped_step(type(opt).step) is None: return True
+    if is_torch and unwrap_step(type(opt).step) is None: return True
     if not is_own_step(opt): return True
     return getattr(opt.zero_grad, '__func__', None) is not torch_zero_grad
 

@@ -9,7 +9,7 @@ import numpy as np, pytest, torch
 from torch import nn
 from torch.optim import SGD
 
-from learnkit.optim.inventory import load_beside, state_beside
+from learnkit.optim.inventory import load_outside_model, state_outside_model
 from learnkit.data.files import to_serializable
 from learnkit.recovery.hidden_state import HiddenState
 from toys import equal, learner
@@ -169,9 +169,9 @@ def check(**kw):
     other.create_opt()
     kept,places = HiddenState(whole),HiddenState(other)
     fitted(whole, 2)
-    state,beside = to_serializable(kept.state_dict(), 'kept', copy=True),{k:v.detach().clone() for k,v in state_beside(whole).items()}
+    state,beside = to_serializable(kept.state_dict(), 'kept', copy=True),{k:v.detach().clone() for k,v in state_outside_model(whole).items()}
     other.model.load_state_dict({k:v.clone() for k,v in whole.model.state_dict().items()})
-    load_beside(other, beside)   # parameters that only the optimizer has
+    load_outside_model(other, beside)   # parameters that only the optimizer has
     with warnings.catch_warnings(): warnings.simplefilter('error'); places.load_state_dict(state)
     ends = [[*fitted(learn, 1).recorder.losses] for learn in (whole,other)]
     assert (state or beside) and equal(*ends) and not equal(ends[0], [*fitted(trainer(**kw), 1).recorder.losses])

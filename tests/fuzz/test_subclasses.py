@@ -11,6 +11,6 @@ def test_what_users_write():
 
 def test_a_short_cut_too_many_would_be_noticed(monkeypatch):
     kind,script = next(o for i in range(999) for o in [subclasses.draw(3, i)] if o[0]=='trained' and '# optimizer: wraps' in o[1] and 'torch.optim.SGD' in o[1] and 'ShortCuts()' not in o[1])
-    monkeypatch.setattr(optimizer, 'unwrapped_step', lambda step: torch.optim.SGD.step.__wrapped__.__wrapped__)
+    monkeypatch.setattr(optimizer, 'unwrap_step', lambda step: torch.optim.SGD.step.__wrapped__.__wrapped__)
     how,said = subclasses.attempt(kind, script)
     assert how=='otherwise' and 'weights' in said and 'calls' in said

@@ -55,7 +55,7 @@ def test_a_step_of_its_own_is_no_short_cut():
 
 def test_a_step_that_is_passed_over_is_found(monkeypatch):
     "As it was: names were asked, which `wraps` copies"
-    monkeypatch.setattr(optimizer, 'unwrapped_step', lambda step: SGD.step.__wrapped__.__wrapped__)
+    monkeypatch.setattr(optimizer, 'unwrap_step', lambda step: SGD.step.__wrapped__.__wrapped__)
     with pytest.raises(WrongShortCut, match=r'(?s)the optimizer.s fast step.*epoch 0, batch 0.*`0.weight` differs in \d+ of 32 elements, most at \[\d, \d\]: -?[\d.e-]+ instead of -?[\d.e-]+.*Signs.step'):
         trained(CheckShortCuts(), opt_func=Signs)
 
@@ -63,7 +63,7 @@ def test_a_state_that_differs_is_found(monkeypatch):
     def update(opt):
         Adam.step.__wrapped__.__wrapped__(opt)
         if opt.state[p := opt.param_groups[0]['params'][1]]['step']==3: opt.state[p]['exp_avg'][2] += 1e-3
-    monkeypatch.setattr(optimizer, 'unwrapped_step', lambda step: update)
+    monkeypatch.setattr(optimizer, 'unwrap_step', lambda step: update)
     with pytest.raises(WrongShortCut, match='batch 2.*`exp_avg` of `0.bias` differs in 1 of 8 elements, most at .2.'): trained(CheckShortCuts(), opt_func=Adam)
 
 def test_gradients_that_stay_are_found(monkeypatch):

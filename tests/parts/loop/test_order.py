@@ -6,7 +6,7 @@ import learnkit.all as lk
 from learnkit import Callback
 from learnkit.loop.callback import handler_of
 from learnkit.learner.fit import companions
-from learnkit.loop.dispatcher import Around, Dispatcher, around_event, wrap_handler
+from learnkit.loop.dispatcher import Dispatcher, EventCalls, around_event, wrap_handler
 from learnkit.loop.events import event
 from learnkit.loop.run import running
 from toys import learner
@@ -28,7 +28,7 @@ class Wraps(Callback):
             case 'odd': return f if cb.learn.cbs.index(cb)%2 else None
             case 'other': return lambda: f()
         return f
-    def around_event(self, name): return Around(lambda: self.outer.append((name, 'begin')), lambda: self.outer.append((name, 'end'))) if name in self.ways else None
+    def around_event(self, name): return EventCalls(lambda: self.outer.append((name, 'begin')), lambda: self.outer.append((name, 'end'))) if name in self.ways else None
     def leaves(self, cb, name): return self.ways.get(name)=='none' or (self.ways.get(name)=='odd' and not cb.learn.cbs.index(cb)%2)
 
 some = st.lists(st.sampled_from(EVENTS), max_size=2, unique=True).map(tuple)

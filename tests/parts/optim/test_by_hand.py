@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from learnkit.all import CheckpointCallback, GradientAccumulation, GradientClip, MixedPrecision, ParamScheduler, SchedLin
-from learnkit.optim.by_hand import ByHand
+from learnkit.optim.by_hand import HandWrittenOptimizers
 from toys import at, batches, learner, model, throw, weights
 
 class Momentum:
@@ -123,7 +123,7 @@ def test_what_raises(tmp_path):
     with pytest.raises(TypeError) as e: fitted(cbs=at('before_step', forget))
     assert any('1 parameters of the optimizer have no gradient: skip those' in n for n in e.value.__notes__)
     with pytest.raises(ValueError, match='states of 0 hand-written optimizers, but this one combines 1'): mk().create_opt() and fitted().opt.load_state_dict(fitted(torch.optim.SGD, .1).opt.state_dict())
-    assert isinstance(fitted().opt.opt, ByHand)
+    assert isinstance(fitted().opt.opt, HandWrittenOptimizers)
 
 def test_a_frozen_group_stays():
     learn = mk(model=model(cls=Two), splitter=groups)

@@ -11,7 +11,7 @@ from torch.optim import SGD, Adam, AdamW, RMSprop
 from torch.optim.optimizer import _use_grad_for_differentiable, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.optim.lr_scheduler import CosineAnnealingLR, ExponentialLR, LambdaLR, OneCycleLR, ReduceLROnPlateau
 
-from learnkit.optim.optimizer import unwrapped_step
+from learnkit.optim.optimizer import unwrap_step
 from learnkit.optim.groups import even_mults, logical_groups, spread
 from learnkit.data.modules import norm_bias_params, params, trainable_params
 from learnkit.optim.optimizer import *
@@ -875,7 +875,7 @@ _makers = [lambda p: SGD(p, lr=.1, momentum=.9), Adam, AdamW, RMSprop, torch.opt
 @pytest.mark.parametrize('make', _makers)
 def test_bare_step_is_the_step(make):
     ours,opt = _stepped(make, OptimWrapper.step)
-    assert unwrapped_step(type(opt.opt).step) is not None, 'torch wraps steps in a new way: the fast path is not taken any more'
+    assert unwrap_step(type(opt.opt).step) is not None, 'torch wraps steps in a new way: the fast path is not taken any more'
     torchs,_ = _stepped(make, lambda o: o.opt.step())
     assert all(torch.equal(a, b) for a,b in zip(ours, torchs)) and all(p.requires_grad and p.is_leaf for p in ours)
 
