@@ -220,7 +220,7 @@ event.register('after_micro_batch', 'the gradient of the micro-batch is computed
                depth=3, after='after_backward', by='MicroBatch')
 
 # %% ../../nbs/callbacks/20b_micro_batch.ipynb #ffdd734d
-def split_items(
+def split_samples(
     b:Any,    # a batch: nested tensors, each with the samples along its first dimension
     size:int, # number of samples in a micro-batch
     bs:int    # number of samples in the batch
@@ -300,10 +300,10 @@ class MicroBatch(Callback):
     def _run_each_micro_batch(self, do):
         learn,bs = self.learn,n_items(self.learn)
         size = self.size or ceil(bs/self.n)
-        parts = self.split(self.whole_batch, size) if self.split else split_items(self.whole_batch, size, bs)
-        self.n_parts = len(parts)
-        for self.part,(learn.xb,learn.yb) in enumerate(parts):
-            start = self.part*size
+        parts = self.split(self.whole_batch, size) if self.split else split_samples(self.whole_batch, size, bs)
+        self.n_micro_batches = len(parts)
+        for self.micro_batch_idx,(learn.xb,learn.yb) in enumerate(parts):
+            start = self.micro_batch_idx*size
             items = None if self.split else slice(start, start+size)
             learn('before_micro_batch', items=items)
             do()
@@ -334,7 +334,7 @@ class MicroBatch(Callback):
     def before_backward(self):
         "Before the last backward pass, fire `after_joint_loss` with the batch's loss: a callback may cancel the batch"
         if self.whole_batch is None or self.was_in_part: return
-        is_last = self.part==self.n_parts-1
+        is_last = self.micro_batch_idx==self.n_micro_batches-1
         if not is_last: return
         self.learn.current_run.loss = sum(self.losses)
         self._assign(has_fired_joint_loss=True)

@@ -41,7 +41,7 @@ class ValidateEvery(EveryCallback):
 
     def may_validate(self) -> bool:
         "Return whether a validation is due after the next batch, or before the first one"
-        return self._is_start() or self.every.nears(self.learn)
+        return self._is_start() or self.every.is_due_next(self.learn)
     def _is_start(self): return self.at_start and self.learn.train_iter==0
 
     n_train_batches = 0     # how many batches the training phase of this epoch had, once it is over
@@ -128,7 +128,7 @@ class Cycles(Callback):
         self.n      = 0       # complete cycles
         self.inside = False   # has a cycle begun?
         if not self.every: raise ValueError(f"a cycle must have a length, such as '500ba' or '2ep', not {every!r}")
-        self.run_train = self.every.in_batches
+        self.run_train = self.every.can_end_within_epoch
 
     def before_fit(self):
         self.every.start(self.learn)
@@ -136,7 +136,7 @@ class Cycles(Callback):
         self.learn.cycle = 0
 
     def before_epoch(self):
-        if not self.every.in_batches: self._begin_cycle()
+        if not self.every.can_end_within_epoch: self._begin_cycle()
     def after_fetch(self): self._begin_cycle()
 
     def after_batch(self): self._end_cycle(self.every(self.learn))

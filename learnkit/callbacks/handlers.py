@@ -53,7 +53,7 @@ class Filter:
     def events(self) -> tuple:
         "The events at which to call `measure`; empty without an interval"
         if not self.interval: return ()
-        end = 'after_batch' if self.interval.in_batches else 'after_epoch'
+        end = 'after_batch' if self.interval.can_end_within_epoch else 'after_epoch'
         return 'before_fit',end
 
     def measure(self,

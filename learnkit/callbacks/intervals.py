@@ -54,7 +54,7 @@ class Every:
 
     def __bool__(self): return self.unit is not None
     @property
-    def in_batches(self) -> bool:
+    def can_end_within_epoch(self) -> bool:
         "Whether the interval can end within an epoch; if not, the callback needs no handler after each batch"
         return self.unit not in (None,'ep')
     def __repr__(self): return f'Every({self.spec!r})'
@@ -95,7 +95,7 @@ class Every:
         self.times = self._count_multiples(self._count_amount(learn))
         return self.times>before
 
-    def nears(self,
+    def is_due_next(self,
         learn:Any # the Learner, between two batches of training
     ) -> bool:
         "Return whether the interval would end with a batch like the last one; False for epochs, seconds and functions"
@@ -137,12 +137,12 @@ class Every:
                 return self.count
             case 'sp' if learn.batch is not None:  self.count += find_bs(learn.batch)
             case 'tok' if learn.batch is not None: self.count += count_tokens(learn.batch, learn.dls)
-        amount = self.elapsed if self.unit=='s' else self.count
+        amount = self.elapsed_seconds if self.unit=='s' else self.count
         if self.same_batch and num_distrib()>1: return self._find_max_of_processes(amount)
         return amount
 
     @property
-    def elapsed(self) -> float:
+    def elapsed_seconds(self) -> float:
         "The seconds since the fit began, including those of earlier runs that the fit continues"
         return self.count + monotonic() - self.since
 
@@ -159,7 +159,7 @@ class Every:
 
     def state_dict(self) -> dict:
         "Return the count, and how many times the interval has passed"
-        return dict(count=self.elapsed if self.unit=='s' else self.count, times=self.times)
+        return dict(count=self.elapsed_seconds if self.unit=='s' else self.count, times=self.times)
 
     def load_state_dict(self,
         state:dict # a result of `state_dict`
@@ -194,7 +194,7 @@ class EveryCallback(Callback):
     ) -> None:
         "Set how often to call `act`; for an interval of whole epochs, `after_batch` is not called"
         self.every = Every(every, same_batch=self.due_at_once)
-        self.run_train = self.every.in_batches
+        self.run_train = self.every.can_end_within_epoch
 
     def before_fit(self): self.every.start(self.learn)
     def after_batch(self):

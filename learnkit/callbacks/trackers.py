@@ -117,7 +117,7 @@ class ThresholdStopper(EarlyStoppingCallback):
         if isnan(threshold): raise ValueError('threshold must be a number, not nan')
         super().__init__(monitor, comp, patience=None, threshold=float(threshold))
         self.every = Every(every)
-        self.run_valid,self.run_train = False,self.every.in_batches
+        self.run_valid,self.run_train = False,self.every.can_end_within_epoch
         needs_function = self.every.unit!='ep'
         if needs_function and not callable(monitor): raise ValueError(
             f'within an epoch (every={every!r}) there is no row with {monitor!r} yet: '
@@ -223,7 +223,7 @@ class SaveModelCallback(TrackerCallback):
         self.only_trained = only_trained
         self.every = Every(every)
         self.saved = None   # the path of the file that was written last
-        self.run_train = self.every.in_batches
+        self.run_train = self.every.can_end_within_epoch
         choices = [*filter(None, (self.every, every_epoch, at_end))]
         if len(choices)>1: raise ValueError('pass only one of `every_epoch`, `every` and `at_end`')
         if fname is None and choices: raise ValueError(
@@ -272,7 +272,7 @@ class SaveModelCallback(TrackerCallback):
     def _check_fields(self):
         "Raise ValueError for a field in the name of the file that has no value"
         columns = getattr(own_attr(self.learn, 'recorder'), 'metric_names', ())
-        if self.every.in_batches: columns = ()   # within an epoch there is no row
+        if self.every.can_end_within_epoch: columns = ()   # within an epoch there is no row
         known = {**dict.fromkeys(columns, 0.), 'epoch':0, 'train_iter':0}
         known.pop('time', None)
         try: str(self.fname).format(**known)

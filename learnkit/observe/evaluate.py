@@ -161,7 +161,7 @@ class Evaluator(EveryCallback):
         self.last_epoch = None
         super().before_fit()
         if self.when_better: self.when_better.start(learn)
-        self.run_train = any(cb.every.in_batches for cb in self.evaluators)
+        self.run_train = any(cb.every.can_end_within_epoch for cb in self.evaluators)
 
     def _check_columns(self):
         "Raise ValueError for a column that another callback has, too, and for a monitored column that is missing"

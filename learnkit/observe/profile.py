@@ -278,7 +278,7 @@ class TimerCallback(ProfileCallback):
 
     def before_fit(self): self.every.start(self.learn)
     def after_batch(self):
-        can_be_due = self.learn.training and self.every.in_batches
+        can_be_due = self.learn.training and self.every.can_end_within_epoch
         if can_be_due and self.every(self.learn): self.print_totals()
     def after_epoch(self):
         if self.every(self.learn, epoch=True): self.print_totals()
