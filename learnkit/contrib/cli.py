@@ -30,7 +30,7 @@ from ..loop.check import check_args, takes_argument, unwrap_partial
 from ..loop.events import nearest
 from ..loop.secrets import hide_in_items, hide_secrets
 from ..loop.settings import mask_secret, optional_import
-from ..recovery.identity import differences
+from ..recovery.identity import describe_differences
 import learnkit.observe.outbox   # noqa: F401  for `learn.hparams`
 
 # %% ../../nbs/contrib/17_cli.ipynb #55166549
@@ -85,7 +85,7 @@ class SaveConfig(Callback):
 
     def load_state_dict(self, state):
         saved,current = _flatten_to_text(state['config']),_flatten_to_text(self.config)
-        changed = differences(saved, current)
+        changed = describe_differences(saved, current)
         if changed: warn(f"the configuration differs from that of the checkpoint: {'; '.join(changed.values())}")
 
 def _flatten_to_text(config): return {k:str(v) for k,v in _flatten(config).items()}

@@ -39,7 +39,7 @@ from .checksum import list_values_to_compare, digest
 from .crew import ReplicaGroup, check_divisible
 from .launch import check_seconds
 from .part_sums import PartSums, slice_part
-from ..recovery.identity import differences, describe_session
+from ..recovery.identity import describe_differences, describe_session
 from ..recovery.resume import Paused, Resumable
 
 # %% ../../nbs/processes/45_fault_tolerant.ipynb #fe873f2b
@@ -215,7 +215,7 @@ class FaultTolerant(Resumable):
 
     def _continue_run(self, run, others):
         learn,where = self.learn,Path('the other processes')
-        different = differences(run['identity'], self.identity)
+        different = describe_differences(run['identity'], self.identity)
         different.pop('seed', None)
         texts = [*different.values()]
         now = str(learn.current_run.duration)

@@ -260,7 +260,7 @@ def _norm(ts):
     return total_norm([t.float() for t in ts if t is not None]).item()
 
 # %% ../../nbs/recovery/39_explain_spike.ipynb #7d000013
-def first_jumps(
+def find_first_jumps(
     steps:dict, # the records of `LayerNorms`
     step:int,   # the step in which the loss jumped
     times:float # a norm jumps if it exceeds this many times the median of the earlier norms
@@ -431,7 +431,7 @@ def explain_spike(self:Learner,
     at = max(steps, default=-1)
     if at<step: return Explanation(step, loss, items, History(), norms.batch_records[step], show)
     measurements = {**norms.batch_records[step], 'at':at, **steps[at]}
-    return Explanation(step, loss, items, first_jumps(steps, at, times), measurements, show)
+    return Explanation(step, loss, items, find_first_jumps(steps, at, times), measurements, show)
 
 def _train_until_step(learn, norms, step):
     "Train until the optimizer step that uses the gradients of batch `step`"
@@ -453,13 +453,13 @@ def find_minimal_subset(
         if part is not None:
             items,n = part,2
             continue
-        rest = next(filter(has_effect, complements_of(items, parts)), None)
+        rest = next(filter(has_effect, iter_complements(items, parts)), None)
         if rest is not None: items,n = rest,max(n-1, 2)
         elif n>=len(items): break
         else: n = min(2*n, len(items))
     return items
 
-def complements_of(
+def iter_complements(
     items:list, # all samples
     parts:list  # parts of the samples
 ) -> Iterator[list]:

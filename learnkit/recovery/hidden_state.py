@@ -286,7 +286,7 @@ class HolderSearch:
         for k,v in self.found[name].entries.items(): self.add(v, f'{name}.{k}', is_saved, depth)
 
 # %% ../../nbs/recovery/01a_holders.ipynb #d1c2a005
-def saved_tensors(
+def collect_saved_ids(
     learn:Any # the Learner
 ) -> set[int]:
     "Return the ids of the parameters and persistent buffers, which checkpoints store in any case"
@@ -537,13 +537,13 @@ class HiddenState:
         learn:Learner # the Learner, in a fit
     ):
         self.learn,self.loss = learn,learn.loss_func
-        holders,saved_ids = self.holders(),saved_tensors(learn)
+        holders,saved_ids = self.find_holders(),collect_saved_ids(learn)
         self.first_states = self._copy_states(holders, saved_ids)
         self.first_fingerprints = self._take_fingerprints(holders, saved_ids)
         self.constant_modules = ConstantModules(get_model(learn.model), saved_ids)
         self.warned = False
 
-    def holders(self,
+    def find_holders(self,
         constant_modules:ConstantModules|None=None # modules of the model to skip while they are constant
     ) -> dict:
         "Return, by name, the objects that may hold a state now"
@@ -583,7 +583,7 @@ class HiddenState:
 
     def state_dict(self) -> dict:
         "Return the values that changed since the fit began, by name; warn once about those that cannot be stored"
-        holders,saved_ids = self.holders(self.constant_modules),saved_tensors(self.learn)
+        holders,saved_ids = self.find_holders(self.constant_modules),collect_saved_ids(self.learn)
         self._warn_of_lost(holders, saved_ids)
         changed = {}
         for name,v in self._iter_states(holders, saved_ids):
@@ -610,7 +610,7 @@ class HiddenState:
         "Return the `Place` of each value in `state`, if there is one; raise ValueError for an invalid state"
         if not isinstance(state, dict): raise ValueError(
             f'this is not the checkpoint of a run: `kept` must be a dictionary, not {state!r:.40}')
-        holders,places = self.holders(),{}
+        holders,places = self.find_holders(),{}
         for name,v in state.items():
             at,_,k = str(name).rpartition('.')
             o = self._find_saved_holder(holders, at)

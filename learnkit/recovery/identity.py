@@ -46,7 +46,7 @@ def short_hash(
     "Return a hash of `text`, as two hexadecimal digits per byte"
     return blake2b(text.encode(), digest_size=size).hexdigest()
 
-def numbers_of(
+def first_values(
     v:Any # a tensor, or anything else
 ) -> Any:
     "Return the first 64 values of a tensor; return other objects unchanged"
@@ -57,10 +57,10 @@ def entry_values(
     v:Any # an entry of a sequence: a tensor, an array, nested values
 ) -> list:
     "Return the values of an entry to compare, at most the first 64 of each tensor or array"
-    if isinstance(v, torch.Tensor): return numbers_of(v)
+    if isinstance(v, torch.Tensor): return first_values(v)
     is_numpy = hasattr(v, 'flatten') and hasattr(v, 'tolist')
     if is_numpy: v = v.flatten()[:64].tolist()
-    return [*map(numbers_of, leaves(v))]
+    return [*map(first_values, leaves(v))]
 
 # %% ../../nbs/recovery/10_identity.ipynb #c5664b09
 def hash_entries(
@@ -97,7 +97,7 @@ def is_sequence(
     return not v or not isinstance(v[0], torch.Tensor)
 
 # %% ../../nbs/recovery/10_identity.ipynb #84e7cd76
-def parts_of_data(
+def iter_data_attributes(
     ds:Any,       # a dataset
     size:int|None # the number of samples in the dataset
 ) -> Iterator[tuple[str, Any]]:
@@ -117,7 +117,7 @@ def data_contents(
     if isinstance(hugging_face, str): return hugging_face,
     if isinstance(ds, (list,tuple)) or is_array(ds): return _hash_whole(ds)
     size,hashes = loader_len(ds),[]
-    for name,part in parts_of_data(ds, size):
+    for name,part in iter_data_attributes(ds, size):
         if isinstance(part, Dataset):
             if depth: hashes += data_contents(part, depth-1)
         elif _has_entry_per_sample(part, size):
@@ -273,7 +273,7 @@ def sampler_of(
     if draws_itself: return batches
     return getattr(dl, 'sampler', None)
 
-def batch_sizes_of(
+def batch_size_and_drop_last(
     dl:Any # a loader
 ) -> tuple:
     "Return the batch size, and whether an incomplete last batch is dropped; each is None if unknown"
@@ -284,7 +284,7 @@ def batch_sizes_of(
 # %% ../../nbs/recovery/10_identity.ipynb #41d0799c
 def _describe_loader(which, dl):
     ds = getattr(dl, 'dataset', dl)
-    size,drop_last = batch_sizes_of(dl)
+    size,drop_last = batch_size_and_drop_last(dl)
     n_shards = _get_num_shards(dl)
     if size and which=='training': size *= n_shards   # the batch size of all processes together
     parts = {'batch size':size, 'drop_last':drop_last, 'items':loader_len(ds), 'sampler':_describe_order(dl),
@@ -388,7 +388,7 @@ def _excerpt(text, first, max_length):
     return f'{start}{text[first:first+max_length]}{end}'
 
 # %% ../../nbs/recovery/10_identity.ipynb #6a3c324b
-def differences(
+def describe_differences(
     earlier:Mapping, # the identity of a run
     current:Mapping  # the identity of another run
 ) -> dict[str, str]:

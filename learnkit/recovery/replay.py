@@ -26,7 +26,7 @@ from ..loop.callback import Callback
 from ..loop.check import check_whole
 from ..loop.words import observes, own_attr
 from .file import list_checkpoints, read_checkpoint, train_iter_of
-from .identity import differences, describe_session, writes
+from .identity import describe_differences, describe_session, writes
 from .resume import Paused
 from .runs import Run, describe_time
 from .signals import Pausable, PlannedPause
@@ -64,7 +64,7 @@ def check_step(
         f'the run in {run.folder} has ended after {run.train_iter} batches, so `step` must be from 0 to {last}')
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000013
-def why_it_differs(
+def describe_session_difference(
     earlier:dict, # a start of the run: a result of `describe_session`
     current:dict  # the result of `describe_session` in this run
 ) -> str:
@@ -119,7 +119,7 @@ class Record:
         last = {}
         if sessions: last = sessions[-1]
         warn(f'Replay of {self.run.folder} is not exact: the loss first differs at step {step}, {loss!r} instead of '
-             f'{recorded!r}. {why_it_differs(last, describe_session(learn))}')
+             f'{recorded!r}. {describe_session_difference(last, describe_session(learn))}')
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000015
 def is_builtin(
@@ -143,7 +143,7 @@ class Replayer(Pausable):
         step:int,            # the number of batches after which to pause
         observers:list       # observers that receive all events
     ):
-        super().__init__(in_valid=False)
+        super().__init__(pause_in_valid=False)
         self.record,self.start = record,moment
         self.until,self.observer_ids = step,{*map(id, observers)}
 
@@ -193,7 +193,7 @@ class Replayer(Pausable):
         "Raise ValueError if the fit is not set up as the run was"
         run,duration = self.record.run,self.learn.current_run.duration
         changed = {}
-        if earlier: changed = differences(earlier, self.identity)
+        if earlier: changed = describe_differences(earlier, self.identity)
         if state is not None: changed.pop('seed', None)   # all random states are in the state
         if duration!=run.duration: changed['duration'] = f'the length is {duration} and was {run.duration}'
         n = self._count_processes(state)
@@ -229,7 +229,7 @@ class Replayer(Pausable):
         self.display = None
 
 # %% ../../nbs/recovery/38a_replay.ipynb #7b000016
-def cbs_of_call(
+def list_cbs_of_call(
     fit:Callable|None # the function to call, such as a `partial` with `cbs`
 ) -> list:
     "Return the callbacks that the call adds; empty unless it is a `partial` with `cbs`"
@@ -261,7 +261,7 @@ def pause_before(
         if n==1: batches = '1 batch'
         learn.say(f'step {step} is {batches} after {start}{describe_time(run, n)}')
     call = fit or partial(learn.fit, str(run.duration))
-    cbs = [*cbs_of_call(fit), Replayer(record, moment, step, observers), *item_indices_for(learn), *observers]
+    cbs = [*list_cbs_of_call(fit), Replayer(record, moment, step, observers), *item_indices_for(learn), *observers]
     resume = None
     if moment is not None: resume = moment.copy(until=step)
     with learn.no_bar(), learn.no_logging():
@@ -390,7 +390,7 @@ class Branch(Paused):
         self._check_has_more(learn)
         convert_position(learn, self.state, identity)
         self._keep_states_of_loggers(learn)
-        new = differences(earlier, identity)
+        new = describe_differences(earlier, identity)
         new.pop('seed', None)
         self._announce(learn, new, earlier)
         return new
@@ -437,7 +437,7 @@ def branch(self:Learner,
     skip:str|list|None=None,  # skip the next batches: '20ba'; or some samples, by their indices in the dataset
     lr:float|slice|list|dict|None=None, # the learning rate of the branch, for `learn.fit`
     fit:Callable|None=None,   # the call that trains now: `partial(learn.fit_one_cycle, 10, .05)`; None: `learn.fit`
-    was:Callable|None=None,   # the call that trained the earlier run, to recompute its batches; None: `fit` above
+    earlier_fit:Callable|None=None, # the call that trained the earlier run, to recompute its batches; None: `fit` above
     cbs:Any=None              # more callbacks, for this fit only
 ) -> None:
     "Continue from a step of an earlier run, as a run of its own in another folder"
@@ -447,13 +447,13 @@ def branch(self:Learner,
     check_branch(self, to, lr, fit)
     moment = find_moment(run, step)
     if moment is None or moment.state['train_iter']!=step:
-        pause_before(self, run, step, was or fit, [])
+        pause_before(self, run, step, earlier_fit or fit, [])
         moment,self.paused = self.paused,None
     self.path = as_path(to)
     self.hparams(**{'branch of':str(run.folder), 'branch step':step})
     call = fit or partial(self.fit, str(run.duration))
     if lr is not None: call = partial(call, lr=lr)
-    call(cbs=[*cbs_of_call(fit), *skippers, *L(cbs)], resume=Branch(moment, run, skip))
+    call(cbs=[*list_cbs_of_call(fit), *skippers, *L(cbs)], resume=Branch(moment, run, skip))
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000014
 def check_branch(

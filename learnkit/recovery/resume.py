@@ -28,7 +28,7 @@ class Retention:
         self.keep = None if keep is None else check_whole('keep', keep)
         self.n_best,self.monitor = check_whole('n_best', n_best),monitor
 
-    def best(self,
+    def find_best(self,
         folder:Path # the folder of the checkpoints
     ) -> list[tuple[float, Path]]:
         "Return (value, path) of the `n_best` best checkpoints, best first; [] without `monitor`; warn of bad manifests"
@@ -54,7 +54,7 @@ class Retention:
     ) -> bool:
         "Return whether a checkpoint with this value would be among the best; False for None and NaN"
         if value is None or isnan(value): return False
-        best = self.best(folder)
+        best = self.find_best(folder)
         if self.monitor is None or len(best)<self.n_best: return True
         return self.monitor.comp(value, best[-1][0])
 
@@ -64,7 +64,7 @@ class Retention:
     ) -> None:
         "Delete the checkpoints that are among neither the newest nor the best, and the remains of interrupted saves"
         paths = list_checkpoints(folder)
-        best = [path for _,path in self.best(folder)]
+        best = [path for _,path in self.find_best(folder)]
         to_keep = {saved, *best, *self._list_newest(paths)}
         for p in paths:
             if p not in to_keep: remove_checkpoint(p)
@@ -93,7 +93,7 @@ from ..loop.loop import loader_len
 from ..loop.words import Word
 from ..optim.inventory import opt_state
 from .file import newest_checkpoint, read_checkpoint
-from .identity import differences, inner_optimizers
+from .identity import describe_differences, inner_optimizers
 from .state import duration_of, num_shards_of
 
 package = Learner.__module__.partition('.')[0]
@@ -211,7 +211,7 @@ def check_identity(
     earlier = state.get('identity', current)   # older checkpoints have none
     if not is_identity(earlier): raise ValueError(
         f'{path} is not the checkpoint of a run: its `identity` must be a dict of strings, not {earlier!r:.40}')
-    changed = differences(earlier, current)
+    changed = describe_differences(earlier, current)
     _ignore_resharding(changed, earlier, current, num_shards_of(state))
     is_same = all(is_new_or_gone(entry, earlier, current) for entry in changed)
     if not is_same and not is_requested: raise ValueError(

@@ -230,7 +230,7 @@ from .state import gather_states
 class PlannedPause(Pause):
     "Ends a fit that pauses after a number of batches or at an event; `resume_paused` catches it"
 
-def without_graph(
+def detach_tensor(
     t:Any # a tensor, or anything else
 ) -> Any:
     "Return a tensor without its graph; return other objects unchanged"
@@ -332,10 +332,10 @@ class Pausable(_Breakpoints, Resumable):
     train_is_cancelled = False    # was this epoch's training phase cancelled?
     ends_next_fit:Any = None      # raised before the first batch if the previous fit had ended before its pause
     def __init__(self,
-        in_valid:bool=True # copy the state before each validation, so that Ctrl-C can pause there? False: only after it
+        pause_in_valid:bool=True # copy the state before each validation, so that Ctrl-C pauses there? False: after it
     ):
         super().__init__(signal.SIGINT)
-        self.in_valid = in_valid
+        self.pause_in_valid = pause_in_valid
 
     def before_fit(self):
         if num_distrib()>1 and self.single_process_only: raise ValueError(
@@ -358,7 +358,7 @@ class Pausable(_Breakpoints, Resumable):
     def _copies_next(self):
         "Return whether to copy the state before the next batch"
         if self.copies_all: return True
-        if not self.in_valid: return False
+        if not self.pause_in_valid: return False
         cbs = [cb for cb in self.learn.cbs if cb.run]
         answers = [may_validate(cb)() for cb in cbs]   # ask every callback, because a call may advance a counter
         return any(answers)
@@ -408,7 +408,7 @@ class Pausable(_Breakpoints, Resumable):
         learn = self.learn
         if self.moment is not None or self.train_is_cancelled: return
         if learn.iter is None: return   # no batch was trained
-        validates = self.in_valid and learn.dls.valid is not None
+        validates = self.pause_in_valid and learn.dls.valid is not None
         if validates: self._copy(learn.epoch, learn.iter+1)
 
     def after_batch(self):
@@ -447,7 +447,7 @@ class Pausable(_Breakpoints, Resumable):
         if kind is None: return
         run = learn.current_run
         if hasattr(run, 'pred'):   # else the graphs were freed, or all batches skipped
-            run.pred,run.loss_grad = apply(without_graph, (run.pred, run.loss_grad))
+            run.pred,run.loss_grad = apply(detach_tensor, (run.pred, run.loss_grad))
         self._end_fit(kind)
 
     def _find_due_pause(self):

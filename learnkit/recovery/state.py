@@ -156,7 +156,7 @@ def gather_states(
     "Return all processes' states that differ between them; empty in a single process; all processes must call it"
     if num_shards()==1: return {}
     sums = [*map(running_sums, train_metrics(learn))]
-    own_states = dict(rngs=pack_state(get_random_states()), meters=sums, grads_of=waiting_grads(learn),
+    own_states = dict(rngs=pack_state(get_random_states()), meters=sums, grads_of=collect_waiting_grads(learn),
                       cbs_of=find_differing_states(learn), places=place)
     states = gather_objects(own_states)   # by rank
     gathered = {}
@@ -165,7 +165,7 @@ def gather_states(
         if any(by_shard): gathered[name] = by_shard
     return gathered
 
-def waiting_grads(
+def collect_waiting_grads(
     learn:Any # the Learner
 ) -> dict:
     "Return this process's gradients, by name, if they are not all-reduced yet; else an empty dict"

@@ -170,7 +170,7 @@ def test_values_that_are_no_numbers_are_not_among_the_best(tmp_path):
     for i,v in enumerate([.5, float('nan'), .2, .4, 'x', None, [1], True, .9], 1): write_checkpoint(dict(epoch=i, done=0, train_iter=i), tmp_path/f'step-{i:08}.pth', value=v)
     r = Retention(1, 2, Monitor('valid_loss', 'min'))
     r.prune(tmp_path)
-    assert [(v,p.name[-5]) for v,p in r.best(tmp_path)]==[(.2,'3'), (.4,'4')]
+    assert [(v,p.name[-5]) for v,p in r.find_best(tmp_path)]==[(.2,'3'), (.4,'4')]
 
 # what stays
 

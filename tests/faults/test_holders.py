@@ -249,7 +249,7 @@ def test_what_others_save_is_not_saved_again():
     learn.loss_func = Reads()
     kept = HiddenState(learn)
     fitted(learn, 2)
-    assert kept.state_dict()=={} and not {id(learn), id(data)} & {id(o) for o in (h.o for h in kept.holders().values())}
+    assert kept.state_dict()=={} and not {id(learn), id(data)} & {id(o) for o in (h.o for h in kept.find_holders().values())}
 
 def test_a_state_that_has_no_place(tmp_path):
     kept = HiddenState(trainer(model=Mixed, loss=losses['list_of_partial']))

@@ -18,7 +18,7 @@ from learnkit.callbacks.mixup import MixUp
 from learnkit.observe.observer import LRMonitor
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.file import checkpoint_info, list_checkpoints
-from learnkit.recovery.identity import describe, differences
+from learnkit.recovery.identity import describe, describe_differences
 from learnkit.recovery.resume import check_identity
 from test_resume import Crash, assert_same, end, equal
 

@@ -214,7 +214,7 @@ def test_trackers_look_at_rows_within_an_epoch(tmp_path):
 
 def test_the_best_checkpoint_may_be_one_within_an_epoch(tmp_path):
     learn = within([CheckpointCallback('1h', best='valid_loss', keep=1)], [3., 1., 2.], tmp_path)
-    assert [(v, p.name) for v,p in learn.checkpoint.retention.best(learn.checkpoint.folder)]==[(1., 'step-00000004.pth')]
+    assert [(v, p.name) for v,p in learn.checkpoint.retention.find_best(learn.checkpoint.folder)]==[(1., 'step-00000004.pth')]
     assert checkpoint_info(list_checkpoints(learn.checkpoint.folder)[-1])['done']==4
 
 def test_a_value_of_an_evaluator_is_compared_once(tmp_path):

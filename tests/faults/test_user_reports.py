@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from learnkit.all import (AdaptiveGradientClip, BnFreeze, Callback, CheckpointCallback, CutMix, GradientAccumulation, Learner, ParamScheduler,
                           ReduceLROnPlateau, SchedLin, SchedNo, TorchScheduler)
-from learnkit.recovery.identity import differences, shorten_to_difference
+from learnkit.recovery.identity import describe_differences, shorten_to_difference
 
 def fit(learn, n=1, f='fit', **kwargs):
     with learn.no_bar(), learn.no_logging(): getattr(learn, f)(n, **kwargs)
@@ -152,7 +152,7 @@ def test_two_texts_show_where_they_differ():
     now,then = shorten_to_difference(a, b)
     assert 'patience=5' in now and 'patience=2' in then and max(len(now), len(then))<=82
     assert shorten_to_difference('short', None)==('short', 'nothing')
-    said = differences(dict(k=b), dict(k=a))['k']
+    said = describe_differences(dict(k=b), dict(k=a))['k']
     assert 'patience=5' in said and 'patience=2' in said
 
 def test_a_longer_fit_with_a_schedule_is_reported(tmp_path):
