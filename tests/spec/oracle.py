@@ -1,21 +1,22 @@
-"""What a run must do, predicted on paper.
+"""An oracle for the loop: it predicts every event of a run.
 
-The loop steers with Python's exceptions. The oracle raises none: a run is a walk through scopes, and its result says,
-as a plain value, what is in flight (`Flight`, or None when all is well). It was written from the design alone and
-shares no code with the loop. A `Play` says who listens and what goes wrong, `predict` what everybody then hears."""
+The loop is controlled by Python's exceptions. The oracle raises none: a run is a walk through scopes that returns the
+exception in flight as a plain value (a `Flight`, or None if there is none). It was written from the design alone and
+shares no code with the loop. A `Play` lists the callbacks and the failures; `predict` returns the events that each
+callback must receive."""
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 from unittest.mock import ANY
 
-# A batch as the design draws it: events, and in brackets what is called. In training it goes on with three scopes
+# A batch as in the design: its events, and in brackets what is called. In training, three more scopes follow
 BATCH = 'before_fetch [fetch] after_fetch before_batch before_pred [model] after_pred before_loss [loss] after_loss'.split()
 UPDATES = 'backward','step','zero_grad'
 
-# Every event of a run, in the order in which the design draws it
-VALID = [*(e for e in BATCH if e[0]!='['), 'after_batch']                                       # a batch of validation
-TRAIN = [*VALID[:-1], *(f'{at}_{s}' for s in UPDATES for at in ('before','after')), 'after_batch']   # and one of training
+# Every event of a run, in the order of the design
+VALID = [*(e for e in BATCH if e[0]!='['), 'after_batch']                                       # a validation batch
+TRAIN = [*VALID[:-1], *(f'{at}_{s}' for s in UPDATES for at in ('before','after')), 'after_batch']   # a training batch
 IN_BATCH = [*VALID[:-1], *(f'{at}_{s}' for s in UPDATES for at in ('before','after_cancel','after')), 'after_cancel_batch', 'after_batch']
 FIT = ['before_fit', 'before_epoch', 'before_train', *IN_BATCH, 'after_exhaust', 'after_cancel_train', 'after_train', 'before_validate',
        'after_cancel_validate', 'after_validate', 'after_cancel_epoch', 'after_epoch', 'after_cancel_fit', 'after_fit']
@@ -27,24 +28,24 @@ SCOPES = dict(CancelBatch='batch', CancelTrain='train', CancelValid='validate', 
               CancelBackward='backward', CancelStep='step', CancelZeroGrad='zero_grad')
 
 def scopes(cls):
-    "The scopes that an exception of type `cls` ends: by name, so that other libraries' Cancels count"
+    "The scopes that an exception of type `cls` ends: matched by name, so that other libraries' Cancels count"
     names = (c.__name__.removesuffix('Exception') for c in cls.__mro__)
     return frozenset(SCOPES[n] for n in names if n in SCOPES)
 
 class Flight(NamedTuple):
-    "An exception on its way out"
+    "An exception that propagates"
     cls: type           # what was raised
-    ends: frozenset     # the scopes it ends; none for what is no Cancel
+    ends: frozenset     # the scopes it ends; empty unless it is a Cancel
 
 def flight(cls): return Flight(cls, scopes(cls))
 
-END = Flight(None, frozenset())  # the loader has no more
+END = Flight(None, frozenset())  # the loader is exhausted
 
 @dataclass(repr=False)
 class Part:
-    """A callback of a play. What it does stands in `acts`, by (event, which hearing of it):
+    """A callback of a play. `acts` maps (event, how many times it was received before) to what the callback does:
     ('raise', cls), ('add', Part), ('remove', name), ('mute', name), ('fit',), ('validate',), ('predict',), or
-    ('validate', True) for one that catches whatever comes out of it"""
+    ('validate', True) to catch any exception of the inner run"""
     name: str
     order: int = 0
     acts: dict = field(default_factory=dict)
@@ -54,7 +55,7 @@ class Part:
     hears: tuple = tuple(HEARD)
 
     def __repr__(self):
-        "What differs from a mere listener"
+        "Show only what differs from a callback that does nothing"
         flags = [f'{k}={v}' for k in ('run_train','run_valid','modes') if (v := getattr(self, k)) != getattr(Part, k)]
         flags += [f'deaf to {set(HEARD) - set(self.hears)}'] if len(self.hears) < len(HEARD) else []
         say = lambda act: ' '.join(getattr(a, '__name__', str(a)) for a in act)
@@ -63,10 +64,10 @@ class Part:
 
 @dataclass
 class Play:
-    "Who listens, what is run, and which calls of data, model, loss … fail: `faults[source, which call] = exception`"
+    "The runs, the callbacks, and the calls of data, model, loss … that fail: `faults[source, which call] = exception`"
     runs: tuple            # ('fit', 2), ('validate',), ('predict',)
     parts: list
-    then: tuple = ()       # runs that follow where the last one ended in an error, to see that the Learner still works
+    then: tuple = ()       # runs after one that ended in an error, to check that the Learner still works
     n_train: int = 3
     n_valid: int|None = 3
     faults: dict = field(default_factory=dict)
@@ -75,14 +76,14 @@ class Oracle:
     def __init__(self, play):
         self.play,self.cast,self.trace = play,list(play.parts),[]
         self.mode = self.training = self.exc = None
-        self.switched = False   # has `TrainEvalCallback`, of order -10, set `learn.training`?
+        self.switched = False   # whether `TrainEvalCallback`, of order -10, has set `learn.training`
         self.heard,self.calls,self.muted,self.errors = Counter(),Counter(),set(),[]
-        # Metrics are called by the Recorder: nobody sees it here, but it is a callback like any other
+        # The Recorder calls the metrics: it is not in the trace, but it is a callback like any other
         acts = {('after_batch', k): ('raise', e) for (src,k),e in play.faults.items() if src == 'metric'}
         recorder = Part(None, 50, acts, run_train=False, modes=('fit','validate'), hears=('after_batch',))
         if acts: self.cast.insert(0, recorder)
 
-    # One event
+    # A single event
     def deaf(self, part, ev):
         return (ev not in part.hears or ev != 'cleanup' and part.name in self.muted or self.mode not in part.modes
                 or ev in IN_BATCH and not (part.run_train if self.training else part.run_valid))
@@ -105,7 +106,7 @@ class Oracle:
         elif what == 'mute':     self.muted |= {p.name for p in self.cast if p.name == arg}
 
     def add(self, part):
-        "In the middle of a fit it is set up at once; one that fails there is not added"
+        "Add a callback: during a fit it is set up at once, and not added if that fails"
         self.cast.append(part)
         if self.mode != 'fit': return
         for ev in ('before_fit', *['before_train'] * self.switched):
@@ -115,13 +116,13 @@ class Oracle:
                 return fly
 
     def remove(self, name):
-        "They go one by one, and each gives back what it took"
+        "Remove callbacks one by one; each receives its `cleanup`"
         for part in [p for p in self.cast if p.name == name]:
             self.cast = [p for p in self.cast if p is not part]
             if not self.deaf(part, 'cleanup') and (fly := self.hear(part, 'cleanup')): return fly
 
     def called(self, ev, backwards=False):
-        "Those who hear `ev`, one at a time, each with what came of it"
+        "Yield each callback that receives `ev`, with the resulting `Flight`"
         for part in sorted(self.cast, key=lambda p: p.order)[::-1 if backwards else 1]:
             if part.order >= -10: self.switch(ev)
             if part in self.cast and not self.deaf(part, ev): yield part, self.hear(part, ev)
@@ -132,18 +133,18 @@ class Oracle:
         if ev in ('before_train', 'before_validate'): self.switched = ev == 'before_train'
 
     def tell(self, ev, over=None):
-        "Tell all of `ev`. A Cancel of the scope that is `over` has nothing left to cancel"
+        "Send `ev` to the callbacks until one fails. A Cancel of the scope that is already `over` is ignored"
         for _,fly in self.called(ev):
             if fly and over not in fly.ends: return fly
 
     def tell_each(self, ev, backwards=False):
-        "Tell all of `ev`, whatever the others do"
+        "Send `ev` to every callback, even if others fail"
         for part,fly in self.called(ev, backwards):
             if fly:
                 self.errors.append((part.name, ev, fly.cls))
-                self.exc = self.exc or ANY  # the design doesn't say whether `exc` shows a first error of cleanup
+                self.exc = self.exc or ANY  # the design does not specify whether `exc` shows a first error of cleanup
 
-    # The shape of a run: a step is an event or something to do
+    # The shape of a run: a step is an event or a function
     def walk(self, *steps):
         for s in steps:
             fly = self.tell(s) if isinstance(s, str) else s()
@@ -207,7 +208,7 @@ class Oracle:
         if self.errors: return RuntimeError if scopes(self.errors[0][2]) else self.errors[0][2]
 
 def predict(play):
-    "All that is heard in `play`, and what each of its runs ends with"
+    "The events that callbacks receive in `play`, the exception of each run, and the later errors of each run"
     o = Oracle(play)
     ends = [(o.run(*r), o.errors[1:]) for r in play.runs]
     if ends[-1][0]: ends += [(o.run(*r), o.errors[1:]) for r in play.then]

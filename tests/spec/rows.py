@@ -1,7 +1,7 @@
-"""What four trainers can do, a row for each capability: those of fastai (1A), fastNLP (1B), Composer (1C) and pytorch-accelerated (1D).
+"""The capabilities of four trainers, one per row: fastai (1A), fastNLP (1B), Composer (1C) and pytorch-accelerated (1D).
 
-A row works (a function beside it exercises it here), or is served otherwise (the row says by what and why that is better;
-often a function shows that too). Rows 0.x: where one of the four contradicts its own documents."""
+A row either works (the function below it exercises it) or is served in another way (the row says how and why that is
+better; often a function shows it). Rows 0.x are places where one of the four contradicts its own documentation."""
 import io, random, signal, warnings
 from collections import Counter
 from copy import deepcopy
@@ -53,7 +53,7 @@ def works(*rows):
     return _works
 
 def served(why, *rows):
-    "These rows are served otherwise; as a decorator, with a function that shows it"
+    "These rows are served in another way; as a decorator, with a function that shows it"
     places = range(len(table), len(table)+len(rows))
     _add('served', why, rows)
     def _served(f):
@@ -61,10 +61,10 @@ def served(why, *rows):
         return f
     return _served
 
-# What the rows are tried on
+# Helpers for the rows
 
 class Ear(Callback):
-    "Hears everything, and before all others; but not when losses are read, as that depends on who reads them"
+    "Records every event before all other callbacks; except `after_read_losses`, which depends on who reads them"
     acts = 'nothing'
     def __init__(self, see=None, order=-1000): self.heard,self.see,self.order = [],see,order
     def __call__(self, name, **kw):
@@ -237,7 +237,7 @@ def run_flags():
     assert said(lambda learn: learn.validate(), modes=('fit',))==[] and said(lambda learn: learn.validate())==[False]*2
     learn = learner(cbs=(cb := Callback(before_train=lambda self: setattr(self, 'run', False), after_batch=lambda self: 1/0)))
     learn.fit(1)
-    assert cb.run   # True again when the fit is over
+    assert cb.run   # True again after the fit
 
 @works('1A.18 remove_on_fetch, _only_train_loop, what is not pickled')
 def flags_of_fastai():
@@ -251,7 +251,7 @@ def flags_of_fastai():
         learn.fit(1); learn.validate(); learn.get_preds()
         assert got==modes
     learn = deepcopy(learner())
-    learn.fit(1)   # locks and iterators stay behind
+    learn.fit(1)   # locks and iterators are not copied
 
 @works('1A.19 adding and removing callbacks, classes or instances, for good or for a block',
        '1B.39 callbacks are classes or instances, anything else is a TypeError')
@@ -328,7 +328,7 @@ def modes():
     for evs,what in ((evs,'evaluate'), (preds,'predict')): assert [e for e,_ in evs]==[f'before_{what}', 'before_fit', 'before_epoch', 'before_validate', *batch,
         'after_validate', 'after_epoch', 'after_fit', f'after_{what}', 'cleanup']
 
-# 1B: fastNLP, and what the others have like it
+# 1B: fastNLP, and similar features of the others
 
 @works('1B.1 after the trainer is made', '1C.1 init', '1D.1 at the end of init')
 def after_create():
@@ -380,7 +380,7 @@ def after_backward():
 def around_a_step():
     evs = heard(GradientAccumulation(8), nt=3, order=99)
     names = 'before_step', 'after_step', 'before_zero_grad', 'after_zero_grad'
-    assert only(evs, *names)==[*names]*2   # what is left at the end of an epoch is stepped too: fastNLP carries it into the next
+    assert only(evs, *names)==[*names]*2   # the gradients left at the end of an epoch are stepped too: fastNLP carries them into the next one
     grads = []
     heard(*(at(e, lambda cb: grads.append(cb.learn.model.weight.grad is not None)) for e in names[1:]))
     assert grads[:3]==[True, True, False]
@@ -417,12 +417,12 @@ def saving_events(tmp_path):
     assert ear.heard==['before_save_model', 'after_save_model', 'before_load_model', 'after_load_model']
 
 class Counts(Callback):
-    "Counts training batches, and remembers it in checkpoints"
+    "Counts training batches, and saves the count in checkpoints"
     order,saves,run_valid,n = 5,('n',),False,0
     def after_batch(self): self.n += 1
 
 class Crash(Callback):
-    "The power fails after so many batches"
+    "Crashes after `n` batches, as if the power failed"
     order,acts = 10_000,'nothing'
     def __init__(self, n): self.at = n
     def after_batch(self):
@@ -436,7 +436,7 @@ def resumable(path, *cbs, every='1ba', n=12, **kw):
     return quiet(Learner(dls, net, nn.MSELoss(), torch.optim.Adam, path=path, cbs=[CheckpointCallback(every, **kw), *cbs]).remove_cb(ProgressCallback))
 
 def crashed(path, n, *cbs, epochs=2, **kw):
-    "A run that crashes after batch `n`, and a second one that goes on"
+    "A run that crashes after batch `n`, and a second one that resumes it"
     with pytest.raises(SystemError): resumable(path, *(c() for c in cbs), Crash(n), **kw).fit(epochs, resume='auto')
     learn = resumable(path, *(c() for c in cbs), **kw)
     learn.fit(epochs, resume='auto')
@@ -724,7 +724,7 @@ def load_best(tmp_path):
     assert torch.equal(weights(l), kept[2])
     l = learn(at('before_epoch', throw(CancelFit())))
     w = weights(l); l.fit(4)
-    assert torch.equal(weights(l), w)   # the file of an earlier run is there, but it is none of this one
+    assert torch.equal(weights(l), w)   # the file of an earlier run exists, but this run did not write it
     assert {'watch','saved'}<={*SaveModelCallback.saves}
 
 @works('1B.66 early stopping: everyone sees the last evaluation', '1C.61 early stopping, with a state',
@@ -938,7 +938,7 @@ def attempts():
         if cb.learn.training and len(cb.learn.x)>2: raise torch.OutOfMemoryError('full')
     with pytest.warns(UserWarning, match='out of memory'): evs = heard(BatchEvents(), ReplayOnOOM(), at('after_pred', full), nt=1)
     assert only(evs, 'before_train_batch', 'before_replay')==['before_train_batch', 'before_replay', 'before_train_batch']
-    assert between(evs, 'before_train', 'after_train').count('before_batch')==1   # who draws random numbers there is not asked to draw twice
+    assert between(evs, 'before_train', 'after_train').count('before_batch')==1   # a callback that draws random numbers there is called only once
 
 @works('1C.11 gradients are complete and unscaled, no step is made')
 def complete_gradients():
@@ -962,7 +962,7 @@ def evaluation_events():
     def see(cb): seen.append((torch.is_grad_enabled(), cb.learn.model.training, cb.learn.mode))
     events = 'before_validate','before_batch','before_pred','after_pred','after_batch','after_validate'
     heard(*(at(e, see, run_train=False) for e in events), ValidateEvery('2ba'), nt=2)
-    assert seen==[(False,False,'validate')]*6+[(False,False,'fit')]*6   # the first is made inside of the epoch
+    assert seen==[(False,False,'validate')]*6+[(False,False,'fit')]*6   # the first is within the epoch
 
 @works('1C.24 one method that hears everything')
 def hear_everything():
@@ -1085,7 +1085,7 @@ def replay():
 @works('1C.51 a checkpoint of the whole run', '1C.54 reading it: checked, and no code is run', '1C.55 one script begins or goes on')
 def whole_run(tmp_path):
     learn = resumable(tmp_path)
-    learn.fit(1, resume='auto')   # there is nothing yet
+    learn.fit(1, resume='auto')   # no checkpoint yet
     path = list_checkpoints(learn.checkpoint.folder)[0]
     state = torch.load(path, weights_only=True)
     assert {'model','opt','grads','cbs','state','rng','epoch','done','train_iter','version'}<={*state} and 'recorder' in state['cbs']
@@ -1132,7 +1132,7 @@ def nan():
         learn,ear = learner(4, cbs=[TerminateOnNaNCallback(), at('before_batch', spoil, when=lambda cb: cb.learn.iter==1, run_valid=False)]),Ear()
         learn.add_cb(ear).fit(2)
         assert 'nan or infinite' in learn.stop_reason and learn.train_iter<=3
-        assert ear.heard[-4:]==['after_cancel_fit', 'after_row', 'after_fit', 'cleanup']   # the row of the epoch that ended so
+        assert ear.heard[-4:]==['after_cancel_fit', 'after_row', 'after_fit', 'cleanup']   # the row of the epoch that was cut short
         for cb in (SkipNaN(), RollBackOnNaN('1ba')):
             learn = learner(4, cbs=[cb, at('before_batch', spoil, when=lambda cb: cb.learn.iter==1 and cb.learn.epoch==0, run_valid=False)])
             with warnings.catch_warnings(): warnings.simplefilter('ignore'); learn.fit(2)
@@ -1204,7 +1204,7 @@ def move_modules():
     for f in (partial(lambda p, y, loss: loss(p, y), loss=loss), partial(loss)):
         moved.clear()
         learner(cbs=[MoveModules(), cb], loss_func=f).fit(0)
-        assert {*moved}=={torch.device('cpu')} and len(moved)>=2   # a loss that is a module is moved with the model, too
+        assert {*moved}=={torch.device('cpu')} and len(moved)>=2   # a loss module is moved with the model
 
 @works('1D.26 an average of the weights, each step, validated and given back')
 def ema():
@@ -1235,7 +1235,7 @@ def seeding():
 def seeds():
     set_seed(7)
     before = get_random_states()
-    learner().fit(1)   # nothing random in it
+    learner().fit(1)   # draws no random numbers
     assert torch.equal(before['torch_state'], torch.get_rng_state()) and before['random_state']==random.getstate()
 
 @works('1D.40 freezing groups of layers')
@@ -1256,7 +1256,7 @@ def fresh_predictions():
         learn.fit(2)
         assert cb.preds.shape==(8,1)
 
-# Small things of the four
+# Small features of the four
 
 @works('1C.71 images, and what a model says, every so often')
 def images():
@@ -1297,7 +1297,7 @@ def configuration():
 
 @works('1C.47 metrics without the padding of distributed samplers')
 def no_padding():
-    "As each of two processes has it; with real ones it's in `test_distributed`"
+    "As in each of two simulated processes; `test_distributed` has real ones"
     ds = TensorDataset(torch.arange(9.)[:,None].expand(9, 4), torch.zeros(9, 1))
     seen = []
     for rank in (0,1):
@@ -1332,15 +1332,15 @@ def processes():
     assert (rank_distrib(), num_distrib())==(0, 1) and maybe_gather(x) is x and rank0_first(lambda a, b=0: a+b, 1, b=2)==3
     with pytest.raises(KeyError): rank0_first({}.__getitem__, 1)
 
-# The union of their events: what is called otherwise here
+# The union of their events: those that have another name here
 
-renamed = dict(before_cleanup='cleanup', after_cleanup='cleanup')   # one event, in reverse order, in which nobody starves
+renamed = dict(before_cleanup='cleanup', after_cleanup='cleanup')   # one event, called in reverse order, that every callback receives even after errors
 added = '''before_evaluate before_predict before_fetch after_fetch after_exhaust before_pred before_loss before_train_batch after_train_batch before_zero_grad
     after_cancel_zero_grad after_zero_grad batch_checkpoint epoch_checkpoint cycle_checkpoint before_cycle after_cycle before_sanity after_sanity before_validate_all
     after_validate_all after_evaluate after_predict after_exception before_cleanup after_cleanup before_save_model after_save_model before_load_model after_load_model
     before_save_checkpoint after_save_checkpoint before_load_checkpoint after_load_checkpoint before_close after_close'''.split()
 
-# 0: what the documents of the four say of themselves, and is otherwise
+# 0: where the documentation of one of the four differs from its behaviour
 
 @works('0.13 what is shown of the loop comes from the table of events')
 def shown_events():
@@ -1363,6 +1363,6 @@ def prefix():
     assert learn.recorder.row['strained'] is not None and learn.recorder.train_names==['train_loss']
 
 def summary():
-    "How many rows there are, and how they are served"
+    "The number of rows, by state"
     n = Counter(r.state for r in table)
     return dict(rows=len(table), **{k:n[k] for k in ('works','served')})

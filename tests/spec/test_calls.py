@@ -1,4 +1,4 @@
-"""What a training step costs, in numbers that no busy machine can blur: calls, lines, tensor operations, and waits for the device."""
+"""The cost of a training step in counts that do not depend on load: calls, lines, tensor operations, device syncs."""
 import gc, os, shutil, sys
 from collections import Counter
 from io import StringIO
@@ -18,14 +18,14 @@ from oracle import TRAIN
 from toys import UnreadAccumulation, few
 
 OURS  = tuple(str(Path(o.__file__).parent) for o in (learnkit, fastcore))
-FIRST,N = 70,10   # the steps that are looked at: the bar has been drawn by then, and is not drawn again, and predictions are put in many at a time
+FIRST,N = 70,10   # the steps that are measured: the bar has been drawn before and is not drawn again; predictions are stored in blocks
 
 class Terminal(StringIO):
-    "A terminal that nobody looks at"
+    "A stream that claims to be a terminal"
     def isatty(self): return True
 
 class Batches(list):
-    "Batches that switch `watch` on for the `N` steps from number `FIRST` on"
+    "Batches that turn `watch` on for the `N` steps from step `FIRST` on"
     watch = None
     def __iter__(self):
         for i,b in enumerate(super().__iter__()):
@@ -37,7 +37,7 @@ def model(): return nn.Sequential(nn.Linear(32,64), nn.ReLU(), nn.Linear(64,10))
 def batches(n=90): return Batches((torch.randn(32,32), torch.randint(10, (32,))) for _ in range(n))
 
 def fit(watch, *cbs, valid=False, default_cbs=True):
-    "Fit one epoch under `watch`, which looks at the training batches, or at those of the validation"
+    "Fit one epoch, with `watch` on for some training batches, or validation batches"
     train,val = batches(),batches()
     learn = Learner(DataLoaders(train, val), model(), F.cross_entropy, torch.optim.SGD, lr=.01, metrics=accuracy, default_cbs=False,
                     cbs=[TrainEvalCallback, *([Recorder, NonFiniteCheck, ProgressCallback('terminal', every=1e9)] if default_cbs else []), *cbs])
@@ -49,7 +49,7 @@ def fit(watch, *cbs, valid=False, default_cbs=True):
     return watch
 
 def predict(watch, **kw):
-    "`get_preds` under `watch`, with the default callbacks"
+    "Run `get_preds` under `watch`, with the default callbacks"
     val = batches()
     learn = Learner(DataLoaders(batches(), val), model(), F.cross_entropy, default_cbs=False, cbs=[TrainEvalCallback, Recorder, NonFiniteCheck, ProgressCallback('lines', every=1e9)])
     val.watch = watch
@@ -58,7 +58,7 @@ def predict(watch, **kw):
 
 # calls
 class Calls:
-    "Counts calls, of C functions too: `total`, and `ours` are those from or into learnkit and fastcore; none of a garbage collection, which comes when it wants"
+    "Counts calls, C functions included: `total`, and `ours` from or into learnkit and fastcore; garbage collection is off"
     def __enter__(self): self.names,self.total,self.ours = Counter(),0,0; gc.disable(); sys.setprofile(self.see); return self
     def __exit__(self, *args): sys.setprofile(None); gc.enable()
     def see(self, frame, kind, arg):
@@ -70,7 +70,7 @@ class Calls:
             self.names[frame.f_code.co_qualname if kind=='call' else getattr(arg, '__qualname__', str(arg))] += 1
 
 class Lines:
-    "Counts the lines of learnkit and fastcore that are run: a loop may make no call"
+    "Counts the executed lines of learnkit and fastcore: a loop may make no call"
     def __enter__(self): self.names = Counter(); sys.settrace(self.see); return self
     def __exit__(self, *args): sys.settrace(None)
     def see(self, frame, kind, arg):
@@ -79,13 +79,13 @@ class Lines:
         return self.see
 
 class Ops(TorchDispatchMode):
-    "Counts what is asked of PyTorch's kernels: an operator such as `+` is no call"
+    "Counts operators that are dispatched to PyTorch's kernels: `+` is not a call of a function"
     def __init__(self): super().__init__(); self.names = Counter()
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if func.namespace=='aten': self.names[str(func.overloadpacket).removeprefix('aten.')] += 1
         return func(*args, **(kwargs or {}))
 
-def by_hand(watch=None):
+def plain_loop(watch=None):
     m,dl = model(),batches()
     opt = torch.optim.SGD(m.parameters(), lr=.01)
     dl.watch = watch or Calls()
@@ -96,18 +96,18 @@ def by_hand(watch=None):
         opt.zero_grad()
     return dl.watch
 
-# What a step takes today, so that one more is seen; raise a number only if what is added is worth it
-CALLS = dict(training=61, validation=69, prediction=37)   # `next` and `copy_` put predictions and targets where assignments to slices, which are no calls, took longer; 7 of those in training stand in place of 20 of torch's around the step; 10 in validation count the targets that count
-ONE   = 1700   # helpers that name an idea are calls; the callbacks are asked for loss functions of their own, three times; `learn.predict` of an item, with a little room; 19 hide the bar, which drew itself for each
-OPEN  = 81     # a sample may be a dataclass, and helpers have names; the same by a `Predictor`: each call more is a hundredth of what a small model takes
-START = 2700   # a Learner and its fit of one batch, with a little room: callbacks are sorted once for all events; a fifth more until signatures were remembered, and what no optimizer has was asked less often
-EPOCH = 951    # helpers that name an idea are calls; the modules of the loss functions are looked up three times; an epoch of a fit, of a batch and a validation of one batch; 1,920 while each event was bound anew in each phase
-SAVE,BLOCK = 3550,660   # a checkpoint of a small network, and what a block of a linear layer, a batch norm and a ReLU adds
-FUSED = 52     # a fused step, where the program is one of them; 65 while each module's hooks were looked at one by one, and the program told a profiler of itself
-LINES = dict(training=143, validation=121)   # one asks how long the phase is, which a callback may change; statements in place of dense expressions; three of them name the run, which saves two calls; one says that there is no loss yet, so that a callback may set it in `after_pred`
-OPS   = dict(detach=1, clone=1)            # the loss, kept without its graph
+# The costs today, so that an added one is found; raise a number only if the addition is worth it
+CALLS = dict(training=61, validation=69, prediction=37)   # 7 in training replace 20 of torch's around the step; 10 in validation count the targets
+ONE   = 1700   # `learn.predict` of a sample, with a small margin; 19 hide the bar, which was drawn for each sample
+OPEN  = 81     # the same with a `Predictor`: each further call takes a hundredth of the time of a small model
+START = 2700   # making a Learner and fitting one batch, with a small margin; it was a fifth more before signatures were cached
+EPOCH = 951    # an epoch of one training batch and one validation batch; 1,920 when each event was bound again in each phase
+SAVE,BLOCK = 3550,660   # a checkpoint of a small network; what each block of a linear layer, a batch norm and a ReLU adds
+FUSED = 52     # a fused step, compiled graph included; 65 when each module's hooks were checked one by one
+LINES = dict(training=143, validation=121)   # one reads the length of the phase, which a callback may change; one resets the loss, which a callback may set in `after_pred`
+OPS   = dict(detach=1, clone=1)            # the loss is stored without its graph
 
-NEW = len(TRAIN)-14   # events of a batch that were added since: each is a call, at most four lines, and handlers that are looked for
+NEW = len(TRAIN)-14   # events of a batch added since: each costs a call, at most four lines, and a lookup of handlers
 
 def listed(names): return '\n'.join(f'{n/N:5.1f}  {k}' for k,n in names.most_common())
 
@@ -123,7 +123,7 @@ def few_lines(phase='training'):
 
 def few_ops():
     more = fit(Ops()).names
-    more.subtract(by_hand(Ops()).names)
+    more.subtract(plain_loop(Ops()).names)
     assert {k:n/N for k,n in more.items() if n}==OPS, f'a step asks PyTorch for more than one by hand: {more}'
 
 one_python = pytest.mark.skipif(sys.version_info[:2]!=(3,11), reason='how many lines Python counts differs between its versions')
@@ -132,7 +132,7 @@ one_python = pytest.mark.skipif(sys.version_info[:2]!=(3,11), reason='how many l
 def test_a_step_makes_few_calls(phase): few_calls(phase)
 
 def predict_one(watch, by=lambda learn: learn.predict):
-    "`learn.predict` of an item under `watch`, not for the first time"
+    "Run `learn.predict` of a sample under `watch`, after a first call without it"
     learn,x = Learner(DataLoaders(batches(2), batches(2)), model(), F.cross_entropy, default_cbs=False, cbs=[TrainEvalCallback, ShareBatches, Recorder, NonFiniteCheck, ProgressCallback('lines', every=1e9)]),torch.randn(32)
     predict = by(learn)
     predict(x)
@@ -143,9 +143,9 @@ def test_a_predictor_makes_few_calls():
     got = predict_one(Calls(), lk.Predictor)
     assert got.ours<=OPEN, f'{got.ours} calls, where {OPEN} are allowed:\n' + '\n'.join(f'{n:5}  {k}' for k,n in got.names.most_common())
 
-def test_to_predict_one_item_makes_few_calls(monkeypatch):
-    "It took half as long again when what inference puts back was first looked for: whole models were walked through, and each event's handlers sought among all callbacks"
-    monkeypatch.setattr('learnkit.loop.run.begun', Counter())   # else all Learners of other tests are asked whether they run in another thread
+def test_predicting_one_sample_makes_few_calls(monkeypatch):
+    "It took half as long again when the state to restore was searched: in the whole model, and in all callbacks"
+    monkeypatch.setattr('learnkit.loop.run.begun', Counter())   # else the Learners of other tests are checked for runs in another thread
     got = predict_one(Calls())
     most = ONE+45*NEW
     assert got.ours<=most, f'{got.ours} calls, where {most} are allowed:\n' + '\n'.join(f'{n:5}  {k}' for k,n in got.names.most_common())
@@ -170,16 +170,16 @@ def test_an_epoch_makes_few_calls():
 @pytest.mark.parametrize('phase', LINES)
 def test_a_step_runs_few_lines(phase): few_lines(phase)
 
-def test_a_step_computes_what_one_by_hand_does(): few_ops()
+def test_a_step_runs_the_operators_of_a_plain_loop(): few_ops()
 
-# What somebody may add to the loop, and the check that must see it
+# Code that may be added to the loop -> the check that must find it
 added = {'len(self.xb)':few_calls, "self('before_step')":few_calls, 'self.model.training':few_lines, 'self.kept = [i for i in (1,2)]':few_calls,
          'x = 1\n    while x<3: x += 1':few_lines, 'self.loss = self.loss*1':few_ops, 'self.loss += 0':few_ops}
 
 @one_python
 @pytest.mark.parametrize('line', added)
 def test_added_work_is_seen(line, monkeypatch):
-    "Where the limits are what this PyTorch, or a quicker loop, makes them"
+    "Each added line exceeds a limit; the limits are first set to the counts of this PyTorch version"
     ns,count = {},{few_calls:(Calls, CALLS, NEW), few_lines:(Lines, LINES, 4*NEW)}.get(added[line])
     if count:
         now = fit(count[0]())
@@ -191,35 +191,35 @@ def test_added_work_is_seen(line, monkeypatch):
 
 def test_the_planted_step_is_the_loops_own(): assert Loop._step.__code__.co_names==('opt','step','current_run','train_steps','pending','handle_pending')
 
-def test_a_step_makes_hardly_more_calls_than_one_by_hand():
-    hand,got = by_hand(),fit(Calls())
+def test_a_step_makes_hardly_more_calls_than_a_plain_loop():
+    hand,got = plain_loop(),fit(Calls())
     assert got.total<=1.1*hand.total, f'{got.total/N} calls in a step, by hand {hand.total/N}:\n{listed(got.names)}'
 
 def test_the_same_calls_each_time(): assert fit(Calls()).names==fit(Calls()).names
 
-class Deaf(Callback):
-    "Hears much, but nothing of a single batch"
+class NoBatchHandlers(Callback):
+    "Handles several events, but none of a batch"
     def before_fit(self):      pass
     def before_epoch(self):    pass
     def after_train(self):     pass
     def after_validate(self):  pass
-class Hears(Callback):
+class BatchHandler(Callback):
     def after_batch(self): pass
 
 @pytest.mark.parametrize('valid', (False, True))
 def test_callbacks_without_batch_handlers_cost_nothing(valid):
-    none,many = fit(Calls(), valid=valid),fit(Calls(), *(Deaf() for _ in range(100)), valid=valid)
+    none,many = fit(Calls(), valid=valid),fit(Calls(), *(NoBatchHandlers() for _ in range(100)), valid=valid)
     assert (many.total, many.names)==(none.total, none.names)
 
-def test_a_handler_costs_its_own_call_only():   # which is not counted, as it leads into this file
-    assert fit(Calls(), *(Hears() for _ in range(100))).names==fit(Calls()).names
+def test_a_handler_costs_its_own_call_only():   # that call is into this file and so is not counted
+    assert fit(Calls(), *(BatchHandler() for _ in range(100))).names==fit(Calls()).names
 
-# waits for the device
+# waiting for the device
 READS = {'item','tolist','cpu','numpy','__float__','__int__','__bool__','__index__','__array__','__repr__','__format__','is_nonzero'}
 
 class Reads(TorchDispatchMode):
-    "Counts what makes the host wait: values read from a tensor, and copies from device to device"
-    def __init__(self): super().__init__(); self.names,self.calls = Counter(),_Asked(self)
+    "Counts what makes the host wait: reading values from a tensor, and copies between devices"
+    def __init__(self): super().__init__(); self.names,self.calls = Counter(),_ReadMethods(self)
     def __enter__(self): self.calls.__enter__(); return super().__enter__()
     def __exit__(self, *args): super().__exit__(*args); self.calls.__exit__(*args)
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -228,8 +228,8 @@ class Reads(TorchDispatchMode):
         if moves or func is torch.ops.aten._local_scalar_dense.default: self.names[str(func)] += 1
         return func(*args, **kwargs)
 
-class _Asked(TorchFunctionMode):
-    "The same by the names of methods: on the CPU some of them never reach the dispatcher"
+class _ReadMethods(TorchFunctionMode):
+    "Counts the same by method names: on the CPU some of them never reach the dispatcher"
     def __init__(self, reads): super().__init__(); self.reads = reads
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if (name := getattr(func, '__name__', '')) in READS: self.reads.names[name] += 1
@@ -251,7 +251,7 @@ def test_a_read_is_noticed(read):
         def after_batch(self): read(self.learn.pred.sum())
     assert fit(Reads(), Reader()).names.total()>=N and predict(Reads(), cbs=Reader()).names.total()>=N
 
-# fp16 is left out: PyTorch's own scaler asks once a step whether a gradient was infinite. So are those whose work in a step is to save or to validate.
+# Without fp16, as PyTorch's scaler checks once a step for infinite gradients, and without callbacks that save or validate
 toolkit = dict(accumulate=lambda: UnreadAccumulation(64), clip=lk.GradientClip, value=lambda: lk.GradientClip(value=.1), micro=lambda: lk.MicroBatch(16), ema=lk.EMACallback,
                bf16=lambda: lk.MixedPrecision('bf16'), freeze=lk.BnFreeze, short=lambda: lk.ShortEpochCallback(1.), stop_after=lambda: lk.StopAfter(1000), mixup=lk.MixUp,
                last=lk.ChannelsLast, sched=lambda: lk.ParamScheduler(lk.one_cycle(.01)), torch_sched=lambda: lk.TorchScheduler(lambda o: torch.optim.lr_scheduler.ExponentialLR(o, .99), 'step'),
@@ -259,7 +259,7 @@ toolkit = dict(accumulate=lambda: UnreadAccumulation(64), clip=lk.GradientClip, 
                threshold=lambda: lk.ThresholdStopper(0, 'train_loss'), better=lambda: lk.OnBetter(lambda l: None, 'train_loss'), stats=lk.ActivationStats, hooks=lambda: lk.HookCallback(hook=lambda m,i,o: o.mean()),
                mc=lk.MCDropoutCallback, every=lambda: lk.EveryCallback(lambda l: None, '3ba'), on=lambda: lk.OnCallback(lambda l: None, 'after_step', lk.Filter(every=2)), nan=lambda: OnDevice())
 
-# How many calls more a step takes with it; what it calls of PyTorch's own counts where it is called from here
+# The calls that each adds to a step; a call from here into PyTorch counts as one
 MORE = dict(accumulate=37, clip=13, value=5, micro=238, ema=20, bf16=41, freeze=0, short=2, stop_after=5, mixup=111, last=0, sched=53, torch_sched=34, early=0, save=0, plateau=0,
             threshold=0, better=0, stats=56, hooks=56, mc=0, every=6, on=4, nan=12)
 
@@ -281,7 +281,7 @@ def test_a_fused_step_makes_few_calls(tmp_path, monkeypatch):
     assert cb.counts['fused']>N and 0<got.ours<=FUSED*N, f'{got.ours/N} calls in a fused step, where {FUSED} are allowed:\n{listed(got.names)}'
 
 def test_a_late_epoch_makes_as_many_calls_as_an_early_one():
-    "The rows of all epochs were gone through at the end of each: after 2,800 of them an epoch of four batches took 13 ms, now 0.9"
+    "The end of each epoch used to loop over all rows: after 2,800 an epoch of four batches took 13 ms, now 0.9"
     def calls(i):
         class See(Callback):
             order = -1000
@@ -295,7 +295,7 @@ def test_a_late_epoch_makes_as_many_calls_as_an_early_one():
     assert 0<calls(80)<=calls(8)
 
 def test_a_checkpoint_that_is_not_due_makes_few_calls(tmp_path):
-    "Each batch made the path of the folder, to look among the best ones where there was nothing to compare: a tenth of a small step"
+    "Each batch used to build the path of the folder with nothing to compare, which took a tenth of a small step"
     def calls(*cbs):
         class See(Callback):
             order = -1000
@@ -309,11 +309,11 @@ def test_a_checkpoint_that_is_not_due_makes_few_calls(tmp_path):
     assert 0<calls(lk.CheckpointCallback('1000ba'))-calls()<=10*N
 
 def deep(n):
-    "A network with `n` blocks one within another's list, as a transformer has"
+    "A network with `n` nested blocks, as in a transformer"
     return nn.Sequential(nn.Linear(32,16), *[nn.Sequential(nn.Linear(16,16), nn.BatchNorm1d(16), nn.ReLU()) for _ in range(n)], nn.Linear(16,10))
 
 def calls_of_a_checkpoint(net, folder):
-    "Those of the second one of a fit"
+    "The number of calls of the second checkpoint of a fit"
     class See(Callback):
         n = 0
         acts = 'nothing'
@@ -329,12 +329,12 @@ def calls_of_a_checkpoint(net, folder):
     return watch.ours
 
 def test_a_checkpoint_makes_few_calls(tmp_path):
-    "The model was walked through ten times, and each attribute of each module took several calls"
+    "It used to traverse the model ten times, with several calls for each attribute of each module"
     small,large = [calls_of_a_checkpoint(deep(n), tmp_path/f'{n}') for n in (1, 9)]
     assert 0<small<=SAVE and large-small<=8*BLOCK, f'{small} calls, and {(large-small)/8} for each block of four modules, where {SAVE} and {BLOCK} are allowed'
 
 class OnDevice(lk.TerminateOnNaNCallback):
-    "As on an accelerator, where to look is to wait"
+    "The callback as on an accelerator, where reading the loss makes the host wait"
     def _must_wait(self, loss): return True
 
 @pytest.mark.parametrize('name', toolkit)

@@ -1,5 +1,5 @@
-"""What fastai 2.8.12 does and people's callbacks rely on, statement by statement. Where learnkit does otherwise on purpose
-the test says so. The order of events under every Cancel is in `test_spec.py`; fastai's own callbacks in `test_fastai.py`."""
+"""The behaviour of fastai 2.8.12 that users' callbacks rely on, statement by statement. Where learnkit differs on purpose,
+the test says so. `test_spec.py` has the order of events under every Cancel, `test_fastai.py` fastai's own callbacks."""
 import weakref
 from functools import partial
 
@@ -28,7 +28,7 @@ from rows import fastai_events
 from toys import Reg, SGD, at, batches, learner, model, throw, weights
 
 class Log(Callback):
-    "Hears all"
+    "Records every event"
     def __init__(self): self.heard = []
     def __call__(self, ev): self.heard.append(ev); return super().__call__(ev)
     @property
@@ -55,7 +55,7 @@ def test_fit_zero():
     learner(cbs=log).fit(0)
     assert log.fastais==['after_create','before_fit','after_fit']
 
-# raised, where (in training unless v:), what follows of fastai's events up to the next before_, what must not come before that
+# the Cancel, the event that raises it (in training unless v:), and the events of fastai that must follow
 CANCELLED = '''
     CancelBatch     before_batch      after_cancel_batch after_batch
     CancelBatch     after_step        after_cancel_batch after_batch
@@ -90,7 +90,7 @@ def test_what_follows_a_cancel(row):
 
 @pytest.mark.parametrize('ev,skipped', [('before_backward', False), ('after_backward', True), ('before_step', True), ('after_step', True)])
 def test_cancel_batch_keeps_the_gradients(ev, skipped):
-    "GradientAccumulation relies on it: CancelBatch skips zero_grad, CancelStep and CancelBackward do not"
+    "CancelBatch skips zero_grad, on which GradientAccumulation relies; CancelStep and CancelBackward do not"
     def grads(exc, ev):
         learn = learner(cbs=[at(ev, throw(exc())), at('after_batch', lambda s: got.append(s.model.weight.grad is not None), lambda s: s.training)])
         got = []
@@ -100,7 +100,7 @@ def test_cancel_batch_keeps_the_gradients(ev, skipped):
     assert grads(CancelStep, 'before_step')==grads(CancelBackward, 'before_backward')==[False]*3
 
 def test_cancel_in_its_own_after():
-    "fastai lets it escape to the user; here what it asks for is done already (DESIGN 3.3)"
+    "In fastai it propagates to the user; here it has no effect, as its scope has already ended (DESIGN 3.3)"
     for exc,ev in [(CancelBatch,'after_batch'), (CancelTrain,'after_train'), (CancelValid,'after_validate'), (CancelEpoch,'after_epoch'),
                    (CancelFit,'after_fit'), (CancelStep,'after_step'), (CancelBackward,'after_backward')]:
         learn = learner(cbs=at(ev, throw(exc())))
@@ -108,7 +108,7 @@ def test_cancel_in_its_own_after():
         assert len(learn.recorder.values)==2 and learn.train_iter==6
 
 def test_cancel_without_a_scope():
-    "fastai gives the bare Cancel to the user; here an error that explains (DESIGN 3.3)"
+    "In fastai the bare Cancel propagates to the user; here an error explains it (DESIGN 3.3)"
     with pytest.raises(RuntimeError, match='CancelTrain.*before_validate.*no `train` was open'): learner(cbs=at('before_validate', throw(CancelTrain()))).fit(1)
 
 def test_cancel_from_after_cancel_goes_outwards():
@@ -118,7 +118,7 @@ def test_cancel_from_after_cancel_goes_outwards():
     assert log.fastais[3:]==['before_train','before_batch','after_cancel_batch','after_cancel_epoch','after_epoch','after_fit']
 
 def test_later_callbacks_get_no_event_of_what_was_cancelled():
-    "EarlyStopping (63) hides the last `after_epoch` from those of higher order"
+    "EarlyStopping, of order 63, keeps the last `after_epoch` from callbacks of higher order"
     heard = []
     learner(cbs=[at('after_epoch', lambda s: heard.append(s.epoch), order=64), at('after_epoch', throw(CancelFit()), lambda s: s.epoch==1, order=63)]).fit(4)
     assert heard==[0]
@@ -129,21 +129,21 @@ def test_subclasses_of_cancels():
     learn.fit(3)
     assert learn.train_iter==2 and issubclass(CancelFit, Exception) and CancelFit().args
 
-def test_snapshot():
-    "Added during an event: it is set up, and called at the next one. Removed during an event: fastai still calls it, learnkit does not (DESIGN 3.6)"
+def test_callbacks_added_or_removed_during_an_event():
+    "A callback added during an event is set up and called at the next one; fastai still calls a removed one, learnkit not (DESIGN 3.6)"
     log,gone = Log(),Log()
     learn = learner(cbs=[at('before_epoch', lambda s: (s.learn.add_cb(log), s.learn.remove_cb(gone)), order=-1), gone])
     learn.fit(1)
-    assert log.heard[:2]==['before_fit','before_train'] and gone.heard[-2:]==['before_fit','cleanup'] and gone.learn is None   # but its goodbye
+    assert log.heard[:2]==['before_fit','before_train'] and gone.heard[-2:]==['before_fit','cleanup'] and gone.learn is None   # only its cleanup
 
 def test_ties_keep_their_order():
-    "Stable by order; fastai's `removed_cbs` puts what it removed to the end, here it stays in place"
-    said = []
-    cbs = [at('before_fit', lambda s, i=i: said.append(i), order=o) for i,o in enumerate([0,0,-1,0,0])]
+    "Sorting by order is stable. fastai's `removed_cbs` moves what it removed to the end; here it keeps its place"
+    called = []
+    cbs = [at('before_fit', lambda s, i=i: called.append(i), order=o) for i,o in enumerate([0,0,-1,0,0])]
     learn = learner(cbs=cbs)
-    learn.fit(0); assert said==[2,0,1,3,4]
+    learn.fit(0); assert called==[2,0,1,3,4]
     with learn.removed_cbs(cbs[:2]): learn.fit(0)
-    said.clear(); learn.fit(0); assert said==[2,0,1,3,4]
+    called.clear(); learn.fit(0); assert called==[2,0,1,3,4]
 
 def test_calling_events():
     log = Log()
@@ -154,7 +154,7 @@ def test_calling_events():
     with pytest.raises(Exception, match='no event `before_fot`.*before_fit'): learn('before_fot')
 
 def test_calling_a_callback():
-    "Any method's name will do, and its value is returned"
+    "The name of any method may be given, and its result is returned"
     class A(Callback):
         def other(self): return 3
         def after_fit(self): return 4
@@ -163,13 +163,13 @@ def test_calling_a_callback():
     learner(cbs=cb); assert (cb('other'), cb('before_fit'), cb('model'))==(3, None, None)
 
 def test_without_targets():
-    "`after_loss` is fired all the same; backward and step need training and a target"
+    "`after_loss` fires even without targets; backward and step need training and a target"
     log = Log()
     with pytest.warns(UserWarning, match='no target'): learner(dls=DataLoaders([(torch.randn(2,4),)], [(torch.randn(2,4),)]), cbs=log).fit(1)
     assert log.fastais.count('after_loss')==2 and 'before_backward' not in log.heard
 
 def test_loss_and_loss_grad():
-    "`loss_grad` goes backward, `loss` is recorded"
+    "`loss_grad` is the loss for backward, `loss` the one that is recorded"
     double = learner(cbs=at('after_loss', lambda s: setattr(s.learn, 'loss_grad', s.loss_grad*2)))
     logged = learner(cbs=at('after_loss', lambda s: setattr(s.learn, 'loss', s.loss*0+3)))
     plain,lr2 = learner(),learner(lr=.1)
@@ -193,7 +193,7 @@ def test_a_skipped_step_still_fires_after_step():
 # 2.2 callbacks
 @pytest.mark.parametrize('flag,phase', [('run_train',True), ('run_valid',False)])
 def test_phases(flag, phase):
-    "They gate what happens within a batch, and nothing else. (In fastai `after_cancel_step` escapes them.)"
+    "`run_train` and `run_valid` control the events of a batch only (in fastai not `after_cancel_step`)"
     heard = []
     class A(Callback):
         def hear(self, ev): heard.append((ev, self.learn.training))
@@ -211,15 +211,15 @@ def test_run_false_lasts_one_fit():
     learn.fit(1); assert heard==[1]
 
 @pytest.mark.parametrize('run', ['validate', 'get_preds'])
-def test_inference_does_not_switch_on(run):
-    "In fastai a callback that was switched off is on again after a validation; here an inference changes nothing"
+def test_inference_does_not_unmute(run):
+    "In fastai a muted callback is unmuted by a validation; here inference does not change `run`"
     log = at('before_epoch', lambda s: heard.append(1))
     learn,heard = learner(cbs=log),[]
     log.run = False; getattr(learn, run)(); assert heard==[] and not log.run
     log.run = True; getattr(learn, run)(); assert heard==[1] and log.run
 
 def test_run_false_is_reset_after_errors():
-    "In fastai it sticks"
+    "In fastai the callback stays muted"
     log,bad = Log(),at('after_batch', throw(ValueError('x')))
     learn = learner(cbs=[log,bad])
     log.run = False
@@ -232,7 +232,7 @@ NAMES = dict(CSVLogger='csv_logger', LRFinder='lr_finder', MCDropoutCallback='mc
              MixedPrecision='mixed_precision', ChannelsLast='channels_last', Callback='callback')
 @pytest.mark.parametrize('cls', NAMES)
 def test_names(cls):
-    "`learn.save_model`, `hasattr(learn, 'lr_finder')`, …: the names are API"
+    "The names are public API: `learn.save_model`, `hasattr(learn, 'lr_finder')`, …"
     assert type(cls, (Callback,), {})().name==NAMES[cls]
 
 def test_names_on_the_learner():
@@ -244,7 +244,7 @@ def test_names_on_the_learner():
 
 def test_reading_and_writing(recwarn):
     class A(Callback):
-        def __init__(self): self.epoch = 5   # it would be read in place of the Learner's
+        def __init__(self): self.epoch = 5   # hides the Learner's
         def before_fit(self): self.seen = self.n_epoch,self.weight,self.mine
         mine = 'own'
     with pytest.warns(UserWarning, match='`epoch`, which hides the Learner'): learn = learner(cbs=(cb := A()))
@@ -259,7 +259,7 @@ def test_reading_and_writing(recwarn):
     with pytest.raises(AttributeError, match='nothing_at_all'): cb.nothing_at_all
 
 def test_errors_are_annotated():
-    "fastai replaces the arguments by this text; here they stay, and the text is a note (DESIGN 3.5)"
+    "fastai replaces the arguments of the error by this text; here they are kept, and the text is a note (DESIGN 3.5)"
     class Bad(Callback):
         def after_pred(self): raise OSError(2, 'gone')
     with pytest.raises(OSError) as e: learner(cbs=Bad()).fit(1)
@@ -267,25 +267,25 @@ def test_errors_are_annotated():
     with pytest.raises(KeyboardInterrupt): learner(cbs=at('after_pred', throw(KeyboardInterrupt))).fit(1)
 
 def test_callbacks_of_functions():
-    said = []
-    a,b = (Callback(before_fit=lambda s, i=i: said.append((i, s))) for i in (1,2))
+    called = []
+    a,b = (Callback(before_fit=lambda s, i=i: called.append((i, s))) for i in (1,2))
     learn = learner(cbs=[a,b])
     learn.fit(0)
-    assert said==[(1,a),(2,b)] and a.name==b.name=='callback' and learn.callback is b
+    assert called==[(1,a),(2,b)] and a.name==b.name=='callback' and learn.callback is b
     with pytest.raises((TypeError, AssertionError), match='before_fot'): Callback(before_fot=print)
 
 def test_handlers_as_attributes():
-    "On the instance, on the class, with `@patch`, and while it runs"
+    "Handlers may be assigned to the instance or the class, with `@patch`, and during a fit"
     class A(Callback): pass
-    said = []
+    called = []
     cb = A()
     learn = learner(cbs=cb)
-    cb.before_fit = lambda: said.append('instance')
+    cb.before_fit = lambda: called.append('instance')
     @patch
-    def before_epoch(self:A): said.append('patched')
-    A.after_epoch = lambda self: said.append('class'); setattr(cb, 'before_train', lambda: setattr(cb, 'after_train', lambda: said.append('meanwhile')))
+    def before_epoch(self:A): called.append('patched')
+    A.after_epoch = lambda self: called.append('class'); setattr(cb, 'before_train', lambda: setattr(cb, 'after_train', lambda: called.append('meanwhile')))
     learn.fit(1)
-    assert said==['instance','patched','meanwhile','class']
+    assert called==['instance','patched','meanwhile','class']
 
 def test_call_may_be_overridden():
     class Verbose(Callback):
@@ -313,7 +313,7 @@ def test_adding_and_removing():
     assert learn.recorder in learn.cbs
 
 def test_callbacks_of_a_fit():
-    "They are there when the optimizer is made, and gone afterwards, also after errors"
+    "Callbacks given to `fit` exist when the optimizer is made, and are removed afterwards, even after errors"
     class A(Callback): pass
     seen = []
     learn = learner(opt_func=lambda ps, **kw: (seen.append(hasattr(learn, 'a')), SGD(ps, **kw))[1])
@@ -323,8 +323,8 @@ def test_callbacks_of_a_fit():
         except BaseException as o: assert type(o) is e
         assert not hasattr(learn, 'a') and len(learn.cbs)==4
 
-def test_rates_of_a_fit():
-    "lr is set by every fit: what was loaded or set by hand goes. wd only if there is one"
+def test_hyperparameters_of_a_fit():
+    "Every fit sets lr, which replaces a loaded or assigned one; wd is only set if one is given"
     learn = learner(wd=.3)
     learn.fit(1, lr=.2); assert learn.opt.hypers[-1]['lr']==.2 and learn.opt.hypers[-1]['wd']==.3
     learn.opt.set_hyper('lr', 9.); learn.fit(0); assert learn.opt.hypers[-1]['lr']==.05
@@ -339,7 +339,7 @@ def test_end_of_a_fit():
     assert (learn.dl,learn.xb,learn.yb,learn.pred,learn.loss)==(None,(None,),(None,),None,None)
 
 def test_nothing_is_kept_alive():
-    "fastai keeps the last predictions of get_preds, and `loss_grad` with its graph after a fit"
+    "Predictions and `loss_grad` are freed; fastai keeps the last predictions of get_preds, and `loss_grad` with its graph"
     kept = []
     learn = learner(cbs=at('after_pred', lambda s: kept.append(weakref.ref(s.pred))))
     learn.fit(1); learn.validate(); learn.get_preds()
@@ -355,7 +355,7 @@ def test_with_learn():
 
 @pytest.mark.parametrize('ds_idx,n', [(0,3), (1,2)])
 def test_validate(ds_idx, n):
-    "Its events; the loss and the metrics; which are `final_record` too. fastai leaves eval mode behind, here modes stay (DESIGN 3.7)"
+    "`validate` returns loss and metrics, also as `final_record`. fastai leaves the model in eval mode; here modes are kept (DESIGN 3.7)"
     log = Log()
     learn = learner(metrics=[mae], cbs=log); log.heard.clear()
     learn.model.train()
@@ -388,7 +388,7 @@ def test_load_makes_the_optimizer(tmp_path):
 
 # 2.4 counters
 def test_counters():
-    "Advanced at order -10: in `after_batch` others see the new value, in `before_batch` the old one; also for cancelled batches"
+    "Counters advance at order -10 of `after_batch`, so later callbacks see the new value there; for cancelled batches too"
     got = []
     def note(s): got.append((s.training, s.epoch, s.iter, s.n_iter, s.train_iter, round(s.pct_train, 9)))
     learn = learner(2, 1, cbs=[at('before_batch', lambda s: (note(s), s.iter==1 and throw(CancelBatch())())), at('after_batch', note)])
@@ -413,7 +413,7 @@ def f(pred, targ): return (pred-targ).abs().mean()
     (dict(train_metrics=True),                       'epoch train_loss train_f valid_loss valid_f time'),
     (dict(train_metrics=True, valid_metrics=False),  'epoch train_loss f valid_loss time')])
 def test_columns(kw, names):
-    "As fastai's; but with `valid_metrics=False` there is a column for the validation loss still"
+    "The columns are fastai's, except that `valid_metrics=False` keeps the column of the validation loss"
     learn = learner(cbs=[TrainEvalCallback, Recorder(**kw)], default_cbs=False, metrics=f)
     learn.fit(1)
     rec = learn.recorder
@@ -427,17 +427,17 @@ def test_what_is_recorded():
     learn.fit(2)
     rec = learn.recorder
     smooth,val = [],0
-    for i,o in enumerate(losses): val = o*.02+val*.98; smooth.append(val/(1-.98**(i+1)))   # goes on over epochs
+    for i,o in enumerate(losses): val = o*.02+val*.98; smooth.append(val/(1-.98**(i+1)))   # continues over epochs
     assert [o.item() for o in rec.losses]==pytest.approx(smooth) and all(isinstance(o, torch.Tensor) and o.device.type=='cpu' for o in rec.losses)
     assert rec.lrs==[.05]*6 and rec.iters==[3,6] and [r[0] for r in rec.values]==pytest.approx([smooth[2],smooth[5]])
     assert float(learn.smooth_loss)==pytest.approx(smooth[-1]) and all(type(o) is float for r in rec.values for o in r)
-    learn.fit(1); assert len(rec.losses)==len(rec.lrs)==3 and rec.losses[0].item()==pytest.approx(losses[6])   # a new fit starts anew
+    learn.fit(1); assert len(rec.losses)==len(rec.lrs)==3 and rec.losses[0].item()==pytest.approx(losses[6])   # a new fit starts again
 
 def cells(row): return [v for k,v in row.items() if k not in ('epoch','time')]
 NONE = dict(CancelTrain=[None,'v','v'], CancelValid=['v',None,None], CancelEpoch=['v',None,None])
 @pytest.mark.parametrize('name,ev,phase', [('CancelTrain','after_batch',True), ('CancelValid','after_batch',False), ('CancelEpoch','before_validate',None)])
 def test_cancelled_columns(name, ev, phase):
-    "fastai shifts the columns to the left; here a cancelled phase leaves None in its own (DESIGN 4)"
+    "fastai shifts the columns to the left; here a cancelled phase leaves None in its own columns (DESIGN 4)"
     learn = learner(metrics=f, cbs=at(ev, throw(getattr(core, name)()), lambda s: s.epoch==1 and phase in (None, s.training), order=60))
     learn.fit(3)
     rows = [[o if o is None else 'v' for o in cells(r)] for r in learn.recorder.history]
@@ -445,7 +445,7 @@ def test_cancelled_columns(name, ev, phase):
     assert [r['epoch'] for r in learn.recorder.history]==[0,1,2]
 
 def test_cancelled_fits_and_epochs():
-    "CancelFit within an epoch: no row. CancelEpoch in before_epoch, before the Recorder heard it: an empty row, not the one before again"
+    "CancelFit within an epoch records no row; CancelEpoch in before_epoch an empty one, not the previous row again"
     learn = learner(cbs=at('after_batch', throw(CancelFit()), lambda s: s.epoch==1)); learn.fit(3)
     assert len(learn.recorder.values)==1
     learn = learner(cbs=at('before_epoch', throw(CancelEpoch()), lambda s: s.epoch in skip)); skip = {1}
@@ -455,14 +455,14 @@ def test_cancelled_fits_and_epochs():
     assert cells(learn.recorder.history[0])==[None,None]
 
 def test_iters_belong_to_rows():
-    "One for each row, whatever was cancelled: the learning curve puts the validation losses there"
+    "`iters` has a value for each row, even after a Cancel: the x of the validation losses in the learning curve"
     learn = learner(cbs=at('after_batch', throw(CancelEpoch()), lambda s: s.training and s.epoch==1 and s.iter==1, order=60)); learn.fit(3)
     assert learn.recorder.iters==[3,5,8] and len(learn.recorder.history)==3
     with pytest.warns(UserWarning, match='was nan in epoch 2, batch 1'):
         learn.fit(3, cbs=at('after_loss', lambda s: setattr(s.learn, 'loss', s.loss*float('nan')), lambda s: s.training and s.epoch==2 and s.iter==1))
 
 def test_validate_keeps_the_record():
-    "fastai wipes it (DESIGN 3.7)"
+    "fastai clears the record (DESIGN 3.7)"
     learn = learner(metrics=f); learn.fit(2)
     rec = learn.recorder
     before = [list(r) for r in rec.values],list(rec.lrs),rec.losses,list(rec.iters),rec.history
@@ -477,7 +477,7 @@ def classes(**kw):
 
 @pytest.mark.parametrize('kw', [{}, dict(shuffle=True), dict(drop_last=True), dict(shuffle=True, drop_last=True)], ids=str)
 def test_get_preds_is_in_order(kw):
-    "Whole, in data-set order, for any loader; activated, decoded, with losses for each item"
+    "Predictions are complete and in the order of the dataset for any loader; activated, decoded, with per-sample losses"
     learn = classes(**kw)
     inp,preds,targs,dec,losses = learn.get_preds(with_input=True, with_decoded=True, with_loss=True)
     out = learn.model(x).detach()
@@ -488,7 +488,7 @@ def test_get_preds_is_in_order(kw):
 
 @pytest.mark.parametrize('where', ['sampler', 'batch_sampler'])
 def test_get_preds_with_another_order(where):
-    "Any sampler: the results are sorted by the indices that it gave"
+    "With any sampler, results are sorted by the indices that it returned"
     perm = torch.randperm(22).tolist()
     dl = DataLoader(TensorDataset(x, y), **({'sampler':perm, 'batch_size':4} if where=='sampler' else {'batch_sampler':[perm[:9], perm[9:10], perm[10:]]}))
     learn = classes()
@@ -497,7 +497,7 @@ def test_get_preds_with_another_order(where):
     assert torch.equal(learn.get_preds(dl=dl, reorder=False)[1], y[perm])
 
 def test_get_preds_activation():
-    "`act` comes before the loss's own, once for all predictions together"
+    "`act` replaces the activation of the loss, and is called once for all predictions together"
     calls,learn = [],classes()
     preds,_ = learn.get_preds(act=lambda o: (calls.append(o.shape), o*2)[1])
     torch.testing.assert_close(preds, learn.model(x).detach()*2)
@@ -506,7 +506,7 @@ def test_get_preds_activation():
     torch.testing.assert_close(learn.get_preds()[0], learn.model(x).detach())
 
 def test_get_preds_of_any_loader():
-    "A list of batches; without `len` (fastai refuses); without targets; several inputs and outputs"
+    "Loaders may be a list of batches, or have no `len` (an error in fastai), no targets, or several inputs and outputs"
     learn = classes()
     want = learn.get_preds()[0]
     torch.testing.assert_close(learn.get_preds(dl=[(x[:9],y[:9]), (x[9:],y[9:])])[0], want)
@@ -527,8 +527,8 @@ def test_get_preds_to_files(tmp_path):
     assert learn.get_preds(save_preds=tmp_path/'q', with_preds=False)[0] is None and (tmp_path/'q/5').is_file()
     assert learn.get_preds(with_targs=False)[1] is None
 
-def test_loss_of_each_item():
-    "If the loss function gives more numbers than items, their mean"
+def test_loss_of_each_sample():
+    "If the loss function returns several values per sample, their mean is the loss of the sample"
     learn = Learner(DataLoaders([(x,x)]), nn.Linear(4,4), nn.MSELoss(), SGD)
     losses = learn.get_preds(ds_idx=0, with_loss=True)[2]
     torch.testing.assert_close(losses, ((learn.model(x)-x)**2).mean(1).detach())
@@ -536,7 +536,7 @@ def test_loss_of_each_item():
     torch.testing.assert_close(learn.get_preds(ds_idx=0, with_loss=True)[2], losses); assert learn.loss_func is F.mse_loss
 
 def test_inner():
-    "No `before_fit` … `after_fit` within a run; noticed without being told"
+    "`get_preds` within a run fires no `before_fit` … `after_fit`, with or without `inner=True`"
     log = Log()
     learn = learner(nv=1, cbs=[log, at('after_train', lambda s: (log.heard.clear(), s.learn.get_preds(inner=inner), heard.append(log.fastais)))])
     heard = []
@@ -551,7 +551,7 @@ def test_fetch_preds():
 
 # 5.1 what every callback relies on
 def test_no_attribute_is_named_like_an_event():
-    "fastai's callbacks look for handlers by delegation: they would call it"
+    "fastai's callbacks look up handlers by delegation, so they would call such an attribute"
     class Model(Reg): pass
     for ev in event: setattr(Model, ev, lambda self: 1/0)
     learn = learner(model=Model())
@@ -559,14 +559,14 @@ def test_no_attribute_is_named_like_an_event():
     learn.fit(1)
 
 def test_absent_attributes():
-    "`hasattr` must say no, not raise"
+    "`hasattr` returns False for them, and does not raise"
     learn = learner()
     assert not [n for n in ('lr_finder','gather_preds','smooth_loss','pred','mbar','remove_on_fetch','nothing') if hasattr(learn, n)]
     learn.fit(1)
     assert hasattr(learn, 'smooth_loss') and learn.parameters and not hasattr(learn, 'lr_finder')
 
 def test_attributes_to_read():
-    "DESIGN 4: all readable by delegation in every event of a batch"
+    "The attributes of DESIGN 4 can be read by delegation in the events of a batch"
     names = '''model dls dl loss_func opt opt_func lr wd cbs metrics path model_dir xb yb x y batch pred loss loss_grad n_epoch epoch n_iter iter
         train_iter pct_train training mode recorder state logger to_detach'''.split()
     missing = set()
@@ -574,7 +574,7 @@ def test_attributes_to_read():
     assert not missing
 
 def test_to_detach():
-    "A loader may have its own; fastai's do"
+    "A loader may have its own `to_detach`, as fastai's have"
     learn = learner(); b = (torch.ones(2, requires_grad=True)*2,)
     assert not learn.to_detach(b)[0].requires_grad
     class Own(list):
@@ -584,7 +584,7 @@ def test_to_detach():
     assert seen==['own']*2
 
 def test_metric_protocol():
-    "Anything with `accumulate` and `value`; a class is instantiated; a function becomes an AvgMetric"
+    "A metric is anything with `accumulate` and `value`; a class is instantiated; a function becomes an AvgMetric"
     class M:
         name = 'm'
         def reset(self): self.n = 0
@@ -596,23 +596,23 @@ def test_metric_protocol():
     assert learn.metrics[0] is m and learn.recorder.values[0][2]==8 and isinstance(learn.metrics[1], AvgMetric)
     learn.metrics = M; assert type(learn.metrics[0]) is M and isinstance(learn.metrics, L)
 
-# what is given back, and when
+# when callbacks are cleaned up
 
-class Borrows(Callback):
-    "Counts what it has taken and not given back"
+class Resource(Callback):
+    "Counts how often it was set up and cleaned up"
     def __init__(self, order=0): self.order,self.has,self.given = order,0,0
     def before_fit(self): self.has += 1
     def cleanup(self): self.has = 0; self.given += 1
 
 @pytest.mark.parametrize('ev', ['before_epoch', 'before_batch', 'after_loss', 'after_validate', 'after_fit'])
 @pytest.mark.parametrize('order', [-1, 1])
-def test_silenced_or_removed_in_the_middle(ev, order):
-    "By whomever, by itself too: it gives back at the end, or as it goes, once"
+def test_muted_or_removed_during_a_run(ev, order):
+    "A callback that is muted or removed, even by itself, is cleaned up once: at the end, or when it is removed"
     for leave in (lambda cb, o: setattr(o, 'run', False), lambda cb, o: cb.learn.remove_cb(o)):
-        o = Borrows(order)
+        o = Resource(order)
         learner(cbs=[o, once(ev, lambda cb: leave(cb, o))]).fit(1)
         assert (o.has, o.given)==(0,1)
-    class Leaves(Borrows):
+    class Leaves(Resource):
         def __init__(self): super().__init__(); setattr(self, ev, lambda: self.learn and self.learn.remove_cb(self))
     if ev!='before_fit':
         learner(cbs=(o := Leaves())).fit(1)
@@ -622,14 +622,14 @@ def once(ev, f):
     done = []
     return at(ev, lambda cb: done or (done.append(1), f(cb)))
 
-def test_removed_for_a_while_restores_nothing():
+def test_removed_temporarily_is_not_cleaned_up():
     def see(cb):
-        with cb.learn.removed_cbs(Borrows): assert o.learn is None
+        with cb.learn.removed_cbs(Resource): assert o.learn is None
         assert o.has==1 and o.learn is cb.learn
-    learner(cbs=[o := Borrows(), at('before_batch', see)]).fit(1)
+    learner(cbs=[o := Resource(), at('before_batch', see)]).fit(1)
     assert o.given==1
 
-def test_an_error_as_it_goes():
+def test_an_error_in_the_cleanup_of_a_removed_callback():
     class Fails(Callback):
         def cleanup(self): raise OSError('gone')
     learn = learner(cbs=[o := Fails(), once('after_batch', lambda cb: cb.learn.remove_cb(o))])
@@ -646,7 +646,7 @@ def test_a_flag_is_a_flag(flag):
     for v in (True, False, 0, 1, torch.tensor(0)): Mine(v)
 
 def test_after_cancel_valid():
-    "As fastai's pages call it"
+    "`after_cancel_valid`, the name in fastai's documentation, is an alias of `after_cancel_validate`"
     heard = []
     class Old(Callback):
         def after_cancel_valid(self): heard.append(self.name)

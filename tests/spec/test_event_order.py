@@ -1,9 +1,11 @@
-"""The whole of what can happen in a fit, in its order: each subset of a trial before it, cycles, parts of batches, validation inside, evaluators,
-safe points and checkpoints is compared with an oracle that was written from a drawing of the loop, not from the code.
+"""The order of all events of a fit: each subset of sanity check, batch cycles, micro-batches, validation within an
+epoch, evaluators, safe points and checkpoints is compared with an oracle that was written from a diagram of the loop,
+not from the code.
 
-Where it differs from that drawing: a trial and a load are made inside `before_fit`, so that all callbacks are set up; a cycle of batches begins
-with the first batch of it that is fetched; who validates after an epoch does so in `after_epoch`, when its row is recorded; gradients are
-unscaled and clipped at `before_step`, so it is then that they are complete: `after_train_batch` comes with it."""
+It differs from that diagram in four points. The sanity check and loading a checkpoint run inside `before_fit`, when all callbacks
+are set up. A cycle of batches begins when its first batch has been fetched. Extra validation after an epoch runs in
+`after_epoch`, when the row of the epoch is recorded. Gradients are complete at `before_step`, where they are unscaled
+and clipped, so `after_train_batch` comes with it."""
 from itertools import chain, combinations
 
 import pytest, torch
@@ -23,10 +25,10 @@ subsets = [*chain.from_iterable(combinations(makers, k) for k in range(len(maker
 def span(first, last): return TRAIN[TRAIN.index(first):TRAIN.index(last)+1]
 fetch,forward   = span('before_fetch', 'after_fetch'),span('before_pred', 'after_loss')
 backward,update = span('before_backward', 'after_backward'),span('before_step', 'after_zero_grad')
-enter = span('after_fetch', 'before_batch')[1:]   # what a batch begins with when it is there
+enter = span('after_fetch', 'before_batch')[1:]   # the events of a batch between its fetch and the forward pass
 
 class Ear(Callback):
-    "Hears all, before all others; but not when losses are read, as that depends on who reads them"
+    "Records every event before all other callbacks; except `after_read_losses`, which depends on who reads them"
     order = -1000
     def __init__(self): self.heard = []
     def __call__(self, name, **kw):
@@ -70,12 +72,12 @@ def oracle(names, n=2):
 @few(10_000, 2)
 @pytest.mark.parametrize('k', [*range(3), *slow(*range(3, len(makers))), len(makers)])
 def test_each_subset(k, tmp_path_factory):
-    "With any of them on, with all, and with none, where the loop is the core's own"
+    "The events are those of the oracle with each subset; with none, the loop is the core's own"
     for names in (s for s in subsets if len(s)==k):
         assert [e for e,_ in heard(names, tmp_path_factory.mktemp('run'))]==[*oracle(names)], names
 
 class Fails(Callback):
-    "Raises an error at the first hearing of an event"
+    "Raises an error the first time that it receives an event"
     order,done = 50.5,False
     def __init__(self, at): self.at = at
     def __call__(self, name, **kw):
@@ -83,7 +85,7 @@ class Fails(Callback):
 
 @pytest.mark.slow
 def test_after_an_error_anywhere(tmp_path_factory):
-    "With all of them on: whatever was raised at whichever event, the next fit is as ever"
+    "With all of them on: after an error at any event, the next fit has its usual events"
     expected = [*oracle(makers)]
     for e in dict.fromkeys(expected):
         learn = learner(3, 2, path=tmp_path_factory.mktemp('run'), cbs=[make() for make in makers.values()]).remove_cb(ProgressCallback)
@@ -95,13 +97,13 @@ def test_after_an_error_anywhere(tmp_path_factory):
         learn.fit(2)
         assert [n for n,_ in ear.heard]==expected, e
 
-def test_the_core_is_independent_of_it(tmp_path):
-    "What is added lies between the events of the core, or in a mode of its own; no event of the core is moved, added or lost"
+def test_extensions_do_not_move_core_events(tmp_path):
+    "Added events lie between those of the core, or in a mode of their own: no event of the core is moved, added or lost"
     own = heard([k for k in makers if k!='parts'], tmp_path)
     assert [e for e,mode in own if mode=='fit' and not e.endswith(('after_row','cycle','checkpoint','sanity','validate_all','train_batch'))]==[*oracle(())]
 
 def test_no_module_replaces_what_another_one_added():
-    "`learn.unchanged()` is a trial, also where the sanity check, which looks at some batches only, is imported"
+    "Importing the sanity check does not replace `learn.unchanged()`: it still restores the weights after a fit"
     learn = learner()
     before = learn.model.weight.clone()
     with learn.unchanged(): learn.fit(1)

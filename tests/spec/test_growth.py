@@ -1,4 +1,4 @@
-"""What costs how much more when there is twice as much of it: Python instructions are counted, not seconds, and an exponent is fitted to the counts; 1 is linear"""
+"""How cost grows with size: Python instructions are counted, not seconds, and an exponent is fitted; 1 is linear"""
 import math, sys, warnings
 
 import pytest, torch
@@ -8,7 +8,7 @@ from learnkit.all import (Callback, CheckpointCallback, CombinedLoader, DataLoad
                           TorchScheduler, one_cycle)
 
 def count(f):
-    "How many Python instructions does `f` execute, in all frames that begin meanwhile?"
+    "The number of Python instructions that `f` executes, in all frames that begin meanwhile"
     n = 0
     def trace(frame, event, arg):
         nonlocal n
@@ -24,7 +24,7 @@ def count(f):
 def exponent(make, sizes):
     "The slope of log(instructions) over log(size) between the two larger sizes"
     n0,n1 = sizes[-2:]
-    count(make(sizes[0]))   # what is done once in a process
+    count(make(sizes[0]))   # runs what is done once per process
     c0,c1 = count(make(n0)),count(make(n1))
     return math.log(c1/c0)/math.log(n1/n0)
 
@@ -57,7 +57,7 @@ def metric(i):
     f.__name__ = f'm{i}'
     return f
 
-cases = dict(   # name -> what to call for a size; each with its fit, so that beginning and end count, too
+cases = dict(   # name -> the function to measure for a size; a whole fit, so that its setup and cleanup count too
     groups=lambda n: partial_fit(grouped(n)), groups_and_schedule=lambda n: partial_fit(grouped(n), cbs=ParamScheduler(one_cycle(1e-3))), groups_and_torch_schedule=lambda n: partial_fit(grouped(n), cbs=step_lr()),
     second_fit=lambda n: partial_fit(fitted(n)), repr_of_the_optimizer=lambda n: (lambda learn: lambda: repr(learn.opt))(fitted(n)), hypers=lambda n: (lambda learn: lambda: [h['lr'] for h in learn.opt.hypers])(fitted(n)),
     layers=lambda n: partial_fit(learner(2, n)), layers_and_averages=lambda n: partial_fit(learner(2, n), cbs=[EMACallback(), SkipNaN()]),
@@ -84,7 +84,7 @@ def test_linear(what):
     assert e<1.15, f'{what}: exponent {e:.2f}'
 
 def saved(path):
-    "A Learner, and what saves it"
+    "A Learner and the callback that saves it"
     save = CheckpointCallback('1000000ep', keep=None)
     learn = learner(path=path)
     learn.add_cb(save)
@@ -92,7 +92,7 @@ def saved(path):
 
 @pytest.mark.filterwarnings('ignore')
 def test_a_checkpoint_of_a_long_run_costs_what_one_of_a_short_run_does(tmp_path):
-    "Whatever the number of rows: the same instructions; and fewer than 100 bytes for each row"
+    "The number of instructions does not depend on the number of rows; each row takes fewer than 100 bytes"
     costs,sizes = {},{}
     for n in (50, 100, 200):
         learn,save = saved(tmp_path/f'{n}')
@@ -113,6 +113,6 @@ def test_checkpoints_of_each_epoch_are_linear(tmp_path):
     def fit(n): return lambda: learner(path=tmp_path/f'{n}', cbs=CheckpointCallback('1ep')).fit(n)
     assert exponent(fit, (10, 20, 40))<1.1
 
-def test_this_test_finds_what_grows_as_the_square():
+def test_quadratic_growth_is_found():
     def pairs(n): return lambda: [i for i in range(n) for _ in range(n)]
     assert 1.8<exponent(pairs, (25, 50, 100))<2.2

@@ -1,5 +1,6 @@
-"""`Learner.fit` beside the loop that one writes by hand: the same weights, losses, buffers and random numbers, to the last bit, whatever the
-optimizer, schedule, accumulation, clipping, precision and loader; and the same again on another day, in another folder, for the hundredth time."""
+"""`Learner.fit` compared with a plain PyTorch loop: weights, losses, buffers and random numbers are the same bit for bit
+with any optimizer, schedule, accumulation, clipping, precision and loader; and again in another process, in another
+folder, and a hundred times over."""
 import gc, hashlib, os, subprocess, sys, threading, warnings, weakref
 from contextlib import nullcontext
 from functools import partial
@@ -28,7 +29,7 @@ def parts(n, bs, drop_last, valid):
     return DataLoader(ds, bs, shuffle=True, drop_last=drop_last),DataLoader(ds, 2*bs) if valid else None,model
 
 def raw(train, valid, model, epochs, opt, sched, lr, acc, clip, bf16, bs):
-    "What one writes by hand"
+    "Train in a plain PyTorch loop; return the losses"
     amp = partial(torch.autocast, 'cpu', torch.bfloat16) if bf16 else nullcontext
     opt,losses = opt(model.parameters(), lr=lr),[]
     sched = sched and sched(opt)
@@ -62,8 +63,8 @@ def fitted(train, valid, model, epochs, opt, sched, lr, acc, clip, bf16, bs):
 @settings(max_examples=30, deadline=None)
 @given(st.sampled_from([*opts]), st.sampled_from([*scheds]), st.integers(9, 40), st.integers(2, 9), st.booleans(), st.integers(1, 4), st.sampled_from([None, .05, 1.]), st.booleans(), st.booleans(), st.integers(1, 3))
 @example('adam', 'one_cycle', 29, 4, False, 3, .05, True, True, 3)
-def test_as_by_hand(opt, sched, n, bs, drop_last, acc, clip, bf16, valid, epochs):
-    if n%bs==1: n += 1   # batch norm wants more than one item
+def test_fit_equals_a_plain_loop(opt, sched, n, bs, drop_last, acc, clip, bf16, valid, epochs):
+    if n%bs==1: n += 1   # batch norm needs more than one sample
     res = []
     for run in (raw, fitted):
         train,val,model = parts(n, bs, drop_last, valid)
@@ -74,7 +75,7 @@ def test_as_by_hand(opt, sched, n, bs, drop_last, acc, clip, bf16, valid, epochs
     assert all(torch.equal(v, weights2[k]) for k,v in weights.items())
     assert rng['random_state']==rng2['random_state'] and torch.equal(rng['torch_state'], rng2['torch_state'])
 
-# again, elsewhere
+# in another process and folder
 
 script = '''
 import sys
@@ -89,7 +90,7 @@ def digest(*tensors):
     return sha.hexdigest()
 
 def one_hash():
-    "The end of a run in which much is drawn at random"
+    "A hash of weights, losses and random state after a run that draws many random numbers"
     train,valid,model = parts(14, 4, False, True)
     learn = Learner((train, valid), model, nn.CrossEntropyLoss(), Adam, lr=.01, metrics=accuracy, cbs=[MixUp(), EMACallback(.9), GradientClip(.5)])
     with learn.no_bar(), learn.no_logging(): learn.fit_one_cycle(1)
@@ -97,7 +98,7 @@ def one_hash():
 
 @pytest.mark.slow
 def test_in_another_process(tmp_path):
-    "Other hashes of strings, another folder, another time"
+    "A process with another string hash seed and another folder comes to the same bits"
     code = script.format(path=[str(Path(__file__).parents[2]), str(Path(__file__).parent), str(Path(__file__).parents[1])])
     p = subprocess.run([sys.executable, '-c', code], cwd=tmp_path, env={**os.environ, 'PYTHONHASHSEED':'4711'}, stdout=subprocess.PIPE, text=True, check=True)
     assert p.stdout.strip()==one_hash()
@@ -105,19 +106,19 @@ def test_in_another_process(tmp_path):
 @pytest.mark.slow
 def test_a_hundred_times(): assert len({one_hash() for _ in range(100)})==1
 
-# and nothing is left
+# no leaks
 
 def rss(): return int(Path('/proc/self/statm').read_text().split()[1])*os.sysconf('SC_PAGE_SIZE')
 
 @pytest.mark.skipif(not os.path.isdir('/proc/self/fd'), reason='counts in /proc')
 @pytest.mark.slow
-def test_two_hundred_fits_leave_nothing(tmp_path):
-    "Learner, model, loaders, callbacks and batches are freed; files and threads are as many as before; memory does not grow"
+def test_two_hundred_fits_leak_nothing(tmp_path):
+    "Learner, model, loaders and optimizer are freed; numbers of open files and threads, and memory, do not grow"
     counts,refs = [],[]
     class Held(TensorDataset): pass
     def go(i):
         ds = Held(torch.randn(16, 6), torch.randint(3, (16,)))
-        model = nn.Sequential(nn.Linear(6, 300), nn.BatchNorm1d(300), nn.Dropout(.3), nn.Linear(300, 3))   # a leak of one would be seen in the memory
+        model = nn.Sequential(nn.Linear(6, 300), nn.BatchNorm1d(300), nn.Dropout(.3), nn.Linear(300, 3))   # large enough that one leaked model would show in the memory
         learn = Learner((DataLoader(ds, 4, shuffle=True), DataLoader(ds, 8)), model, nn.CrossEntropyLoss(), Adam, path=tmp_path, metrics=accuracy,
                         cbs=[CSVLogger(), GradientClip(), EMACallback(.9)])
         def fail(self): raise ValueError('x')
@@ -136,10 +137,10 @@ def test_two_hundred_fits_leave_nothing(tmp_path):
     alive,fds,threads,objects,memory = zip(*counts[2:])
     assert set(alive)=={0} and len(set(fds))==1 and len(set(threads))==1
     assert max(objects)-min(objects)<200, objects
-    assert memory[-1]-memory[0]<2**20, memory   # 160 fits; weights and averages of one alone are 40 kB
+    assert memory[-1]-memory[0]<2**20, memory   # over 160 fits; the weights and averages of one are 40 kB
 
 class Live(torch.utils._python_dispatch.TorchDispatchMode):
-    "The most bytes that were in tensors at a time, of those made inside"
+    "Measures the peak of bytes in tensors that are created while it is active"
     def __init__(self): super().__init__(); self.sizes,self.most = {},0
     def __torch_dispatch__(self, f, types, args=(), kwargs=None):
         out = f(*args, **(kwargs or {}))
@@ -153,11 +154,11 @@ class Live(torch.utils._python_dispatch.TorchDispatchMode):
         self.most = max(self.most, sum(self.sizes.values()))
 
 @pytest.mark.parametrize('acc', [1, 3])
-def test_no_more_memory_than_by_hand(acc):
+def test_no_more_memory_than_a_plain_loop(acc):
     most = []
     for run in (raw, fitted):
         train,valid,_ = parts(60, 10, False, True)
         model = nn.Sequential(nn.Linear(6, 500), nn.ReLU(), nn.Linear(500, 300), nn.ReLU(), nn.Linear(300, 3))
         with Live() as live: run(train, valid, model, 2, torch.optim.AdamW, None, .01, acc, .5, False, 10)
         most.append(live.most)
-    assert 2*600_000<most[0] and most[1]<=1.01*most[0], most   # two averages for each of 150 000 weights are among them
+    assert 2*600_000<most[0] and most[1]<=1.01*most[0], most   # this includes the two moments for each of 150 000 weights

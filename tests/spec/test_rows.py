@@ -1,4 +1,4 @@
-"""Each row of the table in `rows`, and how many there are"""
+"""Run each row of the table in `rows`, and check that the table is complete"""
 from collections import Counter
 from inspect import signature
 
@@ -9,13 +9,13 @@ from rows import added, fastai_events, renamed, summary, table
 torch.set_num_threads(1)
 sizes = {'0':20, '1A':25, '1B':74, '1C':75, '1D':41}
 
-shown = {}   # by function: the rows that it shows
+shown = {}   # function -> the rows that it shows
 for r in table: shown.setdefault(r.check, []).append(r)
 shown.pop(None, None)
 
 @pytest.mark.parametrize('check', [pytest.param(f, id=' '.join(r.id for r in rows)) for f,rows in shown.items()])
 def test_rows(check, request):
-    "Each function of the table; the name of the test says which rows it shows"
+    "Run each function of the table; the test id lists the rows that it shows"
     check(**{k:request.getfixturevalue(k) for k in signature(check).parameters})
 
 def test_every_row_is_there_once():
@@ -32,7 +32,7 @@ def test_how_many():
     assert summary()==dict(rows=235, works=223, served=12)
 
 def test_union_of_events():
-    "All of the four's, by name or by another one that is told; no name of another is taken"
+    "Every event of the four exists under its own name or a documented other one; no name is used twice"
     union = [*fastai_events, *added]
     assert len(union)==len({*union})==60
     assert {e for e in union if e not in event}=={*renamed} and all(e in event for e in renamed.values())

@@ -1,5 +1,5 @@
-"""The loop against its specification: every Cancel and ordinary errors, raised at every event, must give exactly the
-trace that the oracle predicts, end as it predicts, and leave a Learner that works. `oracle.py` says what a play is."""
+"""The loop against its specification: with every Cancel and ordinary errors raised at every event, a run must have
+exactly the trace and the end that the oracle predicts, and leave a working Learner. `oracle.py` defines a play."""
 import itertools, os, re
 from collections import Counter
 import pytest, torch
@@ -22,20 +22,20 @@ def say_how_many(request):
     with request.config.pluginmanager.get_plugin('capturemanager').global_and_fixture_disabled():
         print(f'\nspecification: {sum(CASES.values())} plays compared with the oracle: {dict(CASES)}')
 
-# what can be raised
+# the exceptions to raise
 CANCELS = {scope: getattr(core, name) for name,scope in SCOPES.items()}
 def foreign(name, base=Exception): return type(name, (base,), {})
 def variants(name, ours):
-    "Classes that must do what `ours` does: a subclass, another library's (both spellings), and a subclass of that"
+    "Classes that must behave like `ours`: a subclass, another library's (both spellings), and a subclass of that"
     theirs = foreign(f'{name}Exception')
     return [type('Mine', (ours,), {}), theirs, foreign(name), foreign('Theirs', theirs), foreign(name, BaseException)]
 
 VARIANTS = [variants(name, CANCELS[scope]) for name,scope in SCOPES.items()]
-BOTH = type('Both', (CANCELS['batch'], CANCELS['epoch']), {})   # ends whichever of the two is nearest
-# Loops are easily fooled by StopIteration and GeneratorExit: these are errors like any other
+BOTH = type('Both', (CANCELS['batch'], CANCELS['epoch']), {})   # ends the innermost of the two scopes
+# StopIteration and GeneratorExit may end a loop silently; here they must be errors like any other
 ERRORS = [ValueError, KeyboardInterrupt, StopIteration, GeneratorExit]
 
-# the real thing
+# the real loop
 class Endless(BaseException): "Stops a loop that would not end"
 
 class Actor(Callback):
@@ -59,7 +59,7 @@ METHODS = {ev: method(ev) for ev in HEARD+IDLE}
 CLASSES = {}
 
 def actor(part, stage):
-    "An actor of a class that has the methods, and the flags, that the part asks for"
+    "An Actor whose class has the handlers and flags of `part`"
     key = part.name,part.hears,part.modes
     if key not in CLASSES:
         attrs = {ev: METHODS[ev] for ev in part.hears}
@@ -69,7 +69,7 @@ def actor(part, stage):
     return res
 
 class Batches:
-    "A loader that may fail, and then goes on"
+    "A loader that may fail, and continues at the next call"
     def __init__(self, stage, name): self.stage,self.name = stage,name
     def __len__(self): return getattr(self.stage.play, self.name)
     def __iter__(self):
@@ -88,7 +88,7 @@ class BatchIter:
 class Model(nn.Module):
     def __init__(self, stage):
         super().__init__()
-        self.lin,self.stage = nn.Linear(1,1),[stage]  # in a list: the stage is no part of the model
+        self.lin,self.stage = nn.Linear(1,1),[stage]  # in a list, so that the stage does not become part of the model
     def forward(self, x):
         self.stage[0].call('model')
         return self.lin(x)
@@ -104,7 +104,7 @@ class Loss(nn.Module):
         return loss
 
 class Stage:
-    "A Learner, and the strings by which a `Play` makes its parts fail"
+    "A Learner whose data, model, loss, metric and optimizer fail as a `Play` says"
     def __init__(self, valid=True, metric=False, progress=False, **kw):
         stage,self.loss = self,Loss(self)
         class SGD(torch.optim.SGD):
@@ -148,7 +148,7 @@ class Stage:
         self.learn.add_cb(self.cast[-1])
 
     def state(self):
-        "What every run must leave as it found it"
+        "The state that every run must restore"
         l = self.learn
         return dict(mode=l.mode, exc=l.exc, logger=l.logger, loss_func=l.loss_func, reduction=l.loss_func.reduction,
             grad=torch.is_grad_enabled(), cbs=[cb for cb in l.cbs if not isinstance(cb, Actor)],
@@ -160,17 +160,17 @@ class Stage:
         else: self.learn.get_preds(with_loss=True)
 
     def run(self, *args):
-        "Run it: the type of what comes out, what is wrong with that, and its notes"
+        "Do a run; return the type of the exception that it raises, the faults of that exception, and its notes"
         try: self.call_run(*args)
         except BaseException as e:
             where = next((r for r in self.raised if r[0] is e), None)
             notes = '\n'.join(getattr(e, '__notes__', []))
-            if where is None and type(e) is KeyboardInterrupt: raise  # somebody wants the tests to stop
+            if where is None and type(e) is KeyboardInterrupt: raise  # a real Ctrl-C
             return type(e), self.faults(e, where, notes), notes
         return None, [], ''
 
     def faults(self, e, where, notes):
-        "Is `e` the very object that was raised, untouched, with a note that says where? A lost Cancel: does it say so?"
+        "What is wrong with `e`: it must be the object that was raised, with its arguments and a note of the place, or name the lost Cancel"
         if where:
             _,args,cb = where
             res = ['other arguments'] if e.args != args else []
@@ -178,21 +178,21 @@ class Stage:
             return res
         cause = next((r for r in self.raised if r[0] is e.__cause__), None)
         if type(e) is not RuntimeError: return [f'came from nowhere: {e!r}']
-        if cause is None: return [] if 'fit' in str(e) else [f'came from nowhere: {e!r}']  # a fit in a fit
-        said = [n for n in SCOPES if n in {c.__name__.removesuffix('Exception') for c in type(cause[0]).__mro__}]
-        said = [type(cause[0]).__name__, *[SCOPES[n] for n in said][:1]]
-        said += cause[2] or ()
-        return [f'does not name {w}: {e}' for w in said if w not in str(e)]
+        if cause is None: return [] if 'fit' in str(e) else [f'came from nowhere: {e!r}']  # a fit within a fit
+        words = [n for n in SCOPES if n in {c.__name__.removesuffix('Exception') for c in type(cause[0]).__mro__}]
+        words = [type(cause[0]).__name__, *[SCOPES[n] for n in words][:1]]
+        words += cause[2] or ()
+        return [f'does not name {w}: {e}' for w in words if w not in str(e)]
 
     def start(self, play):
-        "Ready to play: returns the Learner"
+        "Reset the stage for `play`, add its callbacks, and return the Learner"
         self.play,self.trace,self.cast,self.raised = play,[],[],[]
         self.heard,self.calls = Counter(),Counter()
         for p in play.parts: self.enter(p)
         return self.learn
 
     def perform(self, play):
-        "What is heard in `play`, what each run ends with, what is wrong with that or left behind, and the notes"
+        "The trace of `play`, the exception of each run, what is wrong with these or not restored, and the notes"
         self.start(play)
         ends,mess = [],[]
         def run(r):
@@ -205,7 +205,7 @@ class Stage:
         return self.trace, [e for e,_,_ in ends], [f for _,fs,_ in ends for f in fs] + mess, [n for _,_,n in ends]
 
 def compare(stage, play):
-    "What the loop does otherwise than the oracle; None if nothing"
+    "Describe how the loop differs from the oracle; None if it does not"
     trace,ends,errs = predict(play)
     try: got,got_ends,mess,notes = stage.perform(play)
     except Endless: return 'does not end'
@@ -217,13 +217,13 @@ def compare(stage, play):
     if lost: return f'no note tells of these errors of after_exception and cleanup: {lost}'
     if mess: return f'left behind: {mess}'
 
-# How many plays a turn compares at least
+# The least number of plays in a turn
 LEAST = {'fit matrix':200, 'fit relatives':240, 'fit sources':170, 'fit cleanup':50, 'everything on':190, 'inner runs':110,
          'fresh':40, 'metric':60, **{f'{kind} {what}': n for kind in ('validate', 'predict')
              for what,n in dict(matrix=90, relatives=55, sources=33, cleanup=50).items()}}
 
 def sweep(name, plays, turn=None, fresh=False, **kw):
-    "Compare all `plays`, or every fifth from `turn` on, on one Learner while it behaves: what a run spoils shows in the next"
+    "Compare all `plays`, or every fifth from `turn` on, on one Learner, replaced after a difference: later plays show what a run broke"
     stage,bad,n = Stage(**kw),[],0
     for play in plays if turn is None else itertools.islice(plays, turn, None, 5):
         n += 1
@@ -238,7 +238,7 @@ def story(play):
     acts = [repr(p) for p in play.parts] + [f'{s} call {k}: {e.__name__}' for (s,k),e in play.faults.items()]
     return f'{play.runs} on {play.n_train}+{play.n_valid} batches, {", ".join(acts)}'
 
-# plain runs, written out by hand
+# plain runs, listed explicitly
 END = ['before_fetch', 'after_exhaust']
 VALIDATE = ['before_validate', *VALID*2, *END, 'after_validate']
 EPOCH = ['before_epoch', 'before_train', *TRAIN*3, *END, 'after_train', *VALIDATE, 'after_epoch']
@@ -263,13 +263,13 @@ def test_without_valid():
     epoch = ['before_epoch', 'before_train', *TRAIN*3, *END, 'after_train', 'after_epoch']
     golden(('fit',2), ['before_fit', *epoch*2, 'after_fit', 'cleanup'], valid=False)
 
-# Where a callback may call for a validation or predictions in a fit
+# The events of a fit at which a callback calls `validate` or `get_preds`
 CALLS = [(ev,0) for ev in '''before_fit before_train before_fetch after_pred after_backward after_batch before_validate
     after_epoch after_fit after_exception cleanup'''.split()] + [('after_batch',3)]
 
 @pytest.mark.parametrize('kind', ['validate', 'predict'])
 def test_inside_a_fit(kind):
-    "Called by a callback, validate and get_preds are only the validation: no run of their own"
+    "Called by a callback, validate and get_preds fire only the events of a validation, not those of a run"
     plain = PLAIN['fit',2]
     for ev,k in CALLS:
         if ev == 'after_exception': continue
@@ -289,34 +289,34 @@ def test_fit_inside_a_run_raises():
             i = PLAIN[run].index(ev)+1
             golden(run, PLAIN[run][:i] + ['after_exception', 'cleanup'], {(ev,0): ('fit',)})
 
-# everything that can be raised, at every event
+# every exception at every event
 RUNS = {'fit': ('fit',2), 'validate': ('validate',), 'predict': ('predict',)}
 BELOW,EQUAL,ABOVE = -99,70,99
 
 def trio(order, acts):
-    "Two that only listen, first and last in order, and one that acts; of equal order it stands before the last"
+    "Two callbacks that only record, first and last in order, and one that acts; with an equal order it comes before the last"
     return [Part('Low', -50), Part('Raiser', order, acts), Part('High', EQUAL)]
 
 def positions(kind):
-    "Every event of the plain run, each with how often it was heard before"
+    "Every event of the plain run, each with the number of its earlier occurrences"
     trace,seen = predict(Play((RUNS[kind],), [Part('Raiser')]))[0],Counter()
     for _,ev,*_ in trace:
         yield ev,seen[ev]
         seen[ev] += 1
 
 def then(e):
-    "What is run after an error, to see that the Learner still works (where there is none, the next play shows it)"
+    "The runs after an error, to check that the Learner still works (after no error, the next play checks it)"
     return (('fit',1),('validate',)) if e in ERRORS else (('validate',),)
 
 EACH = [*CANCELS.values(), BOTH, *ERRORS]
-TURNS = [0, *slow(1, 2, 3, 4)]   # every fifth play, from another one each time; 5 divides neither 8 nor 13 exceptions
+TURNS = [0, *slow(1, 2, 3, 4)]   # every fifth play, with another offset each; 5 divides neither 8 nor 13, the numbers of exceptions
 
 @few(1, 3)
 @pytest.mark.parametrize('kind', RUNS)
 @pytest.mark.parametrize('order', [BELOW, EQUAL, ABOVE], ids=['below', 'equal', 'above'])
 @pytest.mark.parametrize('turn', TURNS)
 def test_each_raised_everywhere(kind, order, turn):
-    "Every exception at every event, in three orders; in a fit, to save time, equal and above take turns"
+    "Every exception at every event, in three orders; in a fit, orders equal and above alternate to save time"
     some = lambda i: slice(None) if kind != 'fit' or order == BELOW else slice((i + (order==ABOVE))%2, None, 2)
     plays = (Play((RUNS[kind],), trio(order, {at: ('raise', e)}), then(e))
              for i,at in enumerate(positions(kind)) for e in EACH[some(i)])
@@ -326,7 +326,7 @@ def test_each_raised_everywhere(kind, order, turn):
 @pytest.mark.parametrize('kind', RUNS)
 @pytest.mark.parametrize('turn', TURNS)
 def test_every_kind_of_cancel(kind, turn):
-    "The relatives of every Cancel, taking turns over the events"
+    "The variants of every Cancel, alternating over the events"
     count = itertools.count()
     plays = (Play((RUNS[kind],), trio(0, {at: ('raise', vs[next(count)%len(vs)])}), (('validate',),))
              for at in positions(kind) for vs in VARIANTS)
@@ -334,8 +334,8 @@ def test_every_kind_of_cancel(kind, turn):
 
 @pytest.mark.parametrize('kind', RUNS)
 @pytest.mark.parametrize('turn', TURNS)
-def test_with_nothing_behind(kind, turn):
-    "Before a Learner's first batch some attributes have never been set"
+def test_each_raised_in_a_first_run(kind, turn):
+    "An exception before a Learner's first batch, when some attributes have never been set, is handled like any other"
     first = list(positions(kind))
     first = first[:[ev for ev,_ in first].index('after_batch')+1]
     plays  = [Play((RUNS[kind],), trio(BELOW, {at: ('raise', e)}), then(e), 1, 1) for at in first for e in EACH]
@@ -345,7 +345,7 @@ def test_with_nothing_behind(kind, turn):
 
 @pytest.mark.parametrize('turn', TURNS)
 def test_with_everything_on(turn):
-    "The progress bar and metrics hear the same events: they must survive what the others raise"
+    "The progress bar and metrics, which handle the same events, keep working when other callbacks raise"
     at = [(k,p) for k in RUNS for p in positions(k)]
     plays = (Play((RUNS[k],), trio(order, {p: ('raise', e)}), then(e))
              for i,(k,p) in enumerate(at) for j,order in enumerate([BELOW, ABOVE]) for e in EACH[(i+3*j)%6::6])
@@ -356,13 +356,13 @@ def test_with_everything_on(turn):
 @pytest.mark.parametrize('caught', [False, True])
 @pytest.mark.parametrize('turn', TURNS)
 def test_each_raised_inside_an_inner_run(kind, caught, turn):
-    "What an inner run does not honour reaches the handler that called it, then the outer run: nothing of it may stick"
+    "What an inner run does not handle reaches its caller, then the outer run, and leaves no state behind"
     def case(call, acts={}, e=None):
         if call[0] == 'after_exception': acts = acts | {('after_fit',0): ('raise', ValueError)}
         caller = Part('Caller', -20, {(call[0], min(call[1],1)): (kind, caught)})
         return Play((('fit',1),), [Part('Low', -50), caller, Part('Raiser', 0, acts), Part('High', 70)], then(e), 1, 1)
     def inner(call):
-        "What the raiser hears of the inner run"
+        "The events of the inner run that the raiser receives"
         seen = Counter()
         for name,ev,mode,*_ in predict(case(call))[0]:
             if name == 'Raiser' and mode == kind: yield ev,seen[ev]
@@ -371,7 +371,7 @@ def test_each_raised_inside_an_inner_run(kind, caught, turn):
              for j,at in enumerate(itertools.islice(inner(call), len(VALID)+3)) for e in EACH[(i+j)%3::3])
     sweep('inner runs', plays, turn)
 
-# from anywhere: the data, the model, the loss, a metric …
+# exceptions of the data, the model, the loss, a metric …
 @few(0, 2)
 @pytest.mark.parametrize('kind', RUNS)
 @pytest.mark.parametrize('turn', TURNS)
@@ -381,7 +381,7 @@ def test_raised_by_the_rest(kind, turn):
     plays = (Play((RUNS[kind],), trio(0, {}), then(e), faults={(src,k): e})
              for src,n in o.calls.items() if src != 'zero_grad' for k in range(n)
              for e in [*EACH, *VARIANTS[k%len(VARIANTS)][k%2::2]]
-             if not (src == 'data' and e is StopIteration))  # that is how a loader says that it ends
+             if not (src == 'data' and e is StopIteration))  # a loader ends this way
     sweep(f'{kind} sources', plays, turn)
 
 @pytest.mark.parametrize('turn', TURNS)
@@ -391,7 +391,7 @@ def test_raised_by_a_metric(turn):
              for k in range(n) for e in [*EACH, *VARIANTS[k]])
     sweep('metric', plays, turn, metric=True)
 
-def test_predictions_ask_no_metric():
+def test_predictions_call_no_metric():
     sweep('metric', [Play((RUNS['predict'],), trio(0, {}), faults={})], metric=True)
     s = Stage(metric=True)
     s.perform(Play((RUNS['predict'],), []))
@@ -410,7 +410,7 @@ def test_a_generator_that_cancels_has_ended():
     assert heard == ['before_fit', 'before_epoch', 'before_train', *TRAIN, *cancelled, *END,
                      'after_train', 'after_epoch', 'after_fit', 'cleanup']
 
-# errors while cleaning up
+# errors during cleanup
 CAUSES = [{}, {('after_batch',1): ('raise', ValueError)}, {('before_fit',0): ('raise', KeyboardInterrupt)},
           {('after_pred',1): ('raise', CANCELS['fit'])}, {('after_epoch',0): ('raise', CANCELS['batch'])}]
 FAILURES = [ZeroDivisionError, CANCELS['fit'], KeyboardInterrupt, CANCELS['batch'], StopIteration, VARIANTS[4][2]]
@@ -419,7 +419,7 @@ FAILURES = [ZeroDivisionError, CANCELS['fit'], KeyboardInterrupt, CANCELS['batch
 @pytest.mark.parametrize('kind', RUNS)
 @pytest.mark.parametrize('turn', TURNS)
 def test_errors_while_cleaning_up(kind, turn):
-    "Whoever fails in after_exception or cleanup, all others hear it, and the first error is the one that is raised"
+    "If callbacks fail in after_exception or cleanup, all others still receive the event, and the first error is raised"
     subsets,errors = [set(s) for n in range(4) for s in itertools.combinations(range(3), n)],itertools.cycle(FAILURES)
     def play(cause, hurt, dirty):
         fail = ('after_exception',hurt),('cleanup',dirty)
@@ -471,9 +471,9 @@ def test_random_plays(play):
 
 test_many_random_plays = pytest.mark.slow(random_plays(800 if 'LEARNKIT_SWEEP' in os.environ else 400)(given(plays())(test_random_plays.hypothesis.inner_test)))
 
-# who hears an event
-def listen(runs=(('fit',1),), n=1, **kw):
-    "What a single part hears in a small play, as the oracle says too"
+# which callbacks receive an event
+def received(runs=(('fit',1),), n=1, **kw):
+    "The events that a single callback receives in a small play; the oracle must agree"
     play = Play(runs, [Part('A', **kw)], n_train=n, n_valid=n)
     stage = Stage()
     assert compare(stage, play) is None
@@ -483,9 +483,9 @@ def listen(runs=(('fit',1),), n=1, **kw):
 def test_run_train_and_run_valid():
     outer = [ev for ev in PLAIN['fit',2] if ev not in IN_BATCH][:9] + ['after_fit', 'cleanup']
     train,valid = [*TRAIN, 'before_fetch'],[*VALID, 'before_fetch']
-    assert listen(run_valid=False) == outer[:3] + train + outer[3:]
-    assert listen(run_train=False) == outer[:6] + valid + outer[6:]
-    assert listen(run_train=False, run_valid=False) == outer
+    assert received(run_valid=False) == outer[:3] + train + outer[3:]
+    assert received(run_train=False) == outer[:6] + valid + outer[6:]
+    assert received(run_train=False, run_valid=False) == outer
 
 @pytest.mark.parametrize('phase', ['run_train', 'run_valid'])
 @pytest.mark.parametrize('scope', ['batch', 'backward', 'step', 'zero_grad'])
@@ -496,16 +496,16 @@ def test_flags_hold_for_cancelled_scopes_too(phase, scope):
 def test_modes():
     runs = ('fit',1),('validate',),('predict',)
     for mode in RUNS:
-        assert listen(runs, modes=(mode,)) == listen([r for r in runs if r[0] == mode])
+        assert received(runs, modes=(mode,)) == received([r for r in runs if r[0] == mode])
     inner = {('after_validate',0): ('validate',), ('after_epoch',0): ('predict',)}
     sweep('listening', [Play((('fit',1),), [Part('A', 0, inner), Part('B', 1, modes=(m,))]) for m in RUNS])
 
 def test_muted_until_the_run_ends():
     runs = ('fit',1),('fit',1)
     for at in [('before_fit',0), ('after_batch',1), ('cleanup',0), ('after_fit',0)]:
-        heard = listen(runs, acts={at: ('mute','A')})
-        assert heard[-len(listen()):] == listen()
-    # an inner run does not end it; a run that dies does
+        heard = received(runs, acts={at: ('mute','A')})
+        assert heard[-len(received()):] == received()
+    # an inner run does not unmute it; a run that ends in an error does
     acts = {('before_fit',0): ('mute','B'), ('after_batch',0): ('predict',), ('after_epoch',0): ('raise', ValueError)}
     sweep('listening', [Play(runs, [Part('A', 0, acts), Part('B', 1)])])
 
@@ -514,20 +514,20 @@ def test_muted_before_the_run():
     s.start(Play((), [Part('A')], n_train=1, n_valid=1))
     s.cast[0].run = False
     s.learn.fit(1)
-    assert [t[1] for t in s.trace] == ['cleanup'] and s.cast[0].run   # nothing was taken, but who knows
+    assert [t[1] for t in s.trace] == ['cleanup'] and s.cast[0].run   # cleanup is always called
     s.trace.clear()
     s.learn.fit(1)
-    assert [t[1] for t in s.trace] == listen()
+    assert [t[1] for t in s.trace] == received()
 
 def test_added_and_removed():
-    "Every pair of orders: who is added hears from the next event on, who is removed nothing more, not even this event, but its own cleanup"
+    "An added callback receives events from the next one on; a removed one only its own cleanup, not even the current event"
     at = [('before_fit',0), ('before_batch',1), ('after_loss',2), ('after_epoch',0), ('cleanup',0)]
     acts = [lambda o: ('add', Part('C', o)), lambda o: ('remove', 'B'), lambda o: ('remove', 'A')]
     sweep('listening', [Play((('fit',2),('fit',1)), [Part('A', 0, {p: act(o)}), Part('B', o)])
                         for p in at for act in acts for o in [-1, 0, 1]])
 
 def test_temporary_callbacks():
-    "They hear the whole run, cleanup included, and are gone afterwards, however it ended and if they left on their own"
+    "They receive all events of the run, cleanup included, and are removed afterwards, even after errors or a removal"
     s = Stage()
     for cls,act in [(None, ()), (None, ('remove','A')), (ValueError, ('raise',ValueError))]:
         s.start(Play((), [], n_train=1, n_valid=1))
@@ -540,18 +540,18 @@ def test_temporary_callbacks():
         assert s.cast[0] not in s.learn.cbs and s.state() == s.before
 
 def test_call_is_called_for_every_event():
-    "A callback may listen with `__call__`, and one made of functions hears the same"
-    heard,told = [],[]
+    "A callback may override `__call__`; one made of functions receives the same events"
+    heard,by_functions = [],[]
     class All(Callback):
         def __call__(self, ev): heard.append(ev)
-    fs = Callback(**{ev: lambda self, ev=ev: told.append(ev) for ev in HEARD})
+    fs = Callback(**{ev: lambda self, ev=ev: by_functions.append(ev) for ev in HEARD})
     s = Stage(cbs=[All(), fs])
     s.perform(Play((('fit',2),('validate',),('predict',)), [], n_train=3, n_valid=2))
-    assert 'after_read_losses' in heard   # of the Recorder: what was read and when is not the loop's business
-    assert [ev for ev in heard if ev!='after_read_losses'] == ['after_create', *told]
-    assert told == PLAIN['fit',2] + PLAIN['validate',] + PLAIN['predict',]
+    assert 'after_read_losses' in heard   # fired by the Recorder, not by the loop
+    assert [ev for ev in heard if ev!='after_read_losses'] == ['after_create', *by_functions]
+    assert by_functions == PLAIN['fit',2] + PLAIN['validate',] + PLAIN['predict',]
 
-def test_after_create_is_for_those_who_are_there():
+def test_after_create_is_only_for_callbacks_of_the_constructor():
     heard = []
     cb = lambda name: Callback(after_create=lambda self: heard.append(name))
     s = Stage(cbs=cb('early'))
@@ -559,7 +559,7 @@ def test_after_create_is_for_those_who_are_there():
     s.perform(Play((('fit',1),), []))
     assert heard == ['early']
 
-# what it says
+# names and messages
 def test_the_names():
     assert set(HEARD+IDLE) <= set(event)
     for name,scope in SCOPES.items():
@@ -568,7 +568,7 @@ def test_the_names():
         assert CANCELS[scope]().args  # code that reads e.args[0] must not break
 
 def test_every_event_is_handled():
-    "Each event that the design draws does fire, and no other does in a run"
+    "Each event of the design fires in these runs, and no other"
     s = Stage()
     acts = {(f'before_{scope}', 0): ('raise', cls) for scope,cls in CANCELS.items() if scope != 'batch'}
     acts |= {('before_pred', 0): ('raise', CANCELS['batch']), ('after_fit', 1): ('raise', ValueError)}
@@ -578,10 +578,10 @@ def test_every_event_is_handled():
         def __call__(self, ev): heard.add(ev)
     s.learn.add_cb(All())
     for a in once: s.perform(Play((('fit',2),('fit',1),('validate',),('predict',)), [Part('A', acts=a)]))
-    assert heard == {*HEARD, 'after_read_losses'}   # of the Recorder
+    assert heard == {*HEARD, 'after_read_losses'}   # the last one is fired by the Recorder
 
 def test_the_printed_loop(capsys):
-    "It names the events of a fit in the order in which they fire"
+    "`show_training_loop` lists the events of a fit in the order in which they fire"
     text = Stage(progress=True).learn.show_training_loop() or ''
     found = [w for w in re.findall(r'\w+', str(text) + capsys.readouterr().out) if w in FIT]
     assert list(dict.fromkeys(found)) == FIT
@@ -592,7 +592,7 @@ def test_a_typo_is_corrected(meant):
     with pytest.raises((ValueError, AttributeError), match=meant): Stage().learn(typo)
 
 def test_an_error_stays_what_it_is():
-    "The same object, its arguments and the line that raised it; what is known about the place is a note"
+    "An error keeps its identity, arguments and traceback; the epoch, batch and callback are added as a note"
     boom = KeyError('x', 3)
     class Fails(Callback):
         def after_loss(self):
@@ -612,7 +612,7 @@ def test_a_lost_cancel_is_explained():
     for word in ['CancelTrain', 'train', 'before_validate', 'Lost']: assert word in str(info.value)
 
 def test_without_targets():
-    "Nothing to learn from: the loss events fire, the gradient's do not"
+    "Without targets the loss events fire, but those of backward and step do not"
     heard = []
     cb = Callback(**{ev: lambda self, ev=ev: heard.append(ev) for ev in HEARD})
     Learner(DataLoaders(*[[torch.ones(1,1)]*2]*2), nn.Linear(1,1), nn.functional.mse_loss, cbs=cb).fit(1)
@@ -621,6 +621,6 @@ def test_without_targets():
 
 @pytest.mark.slow
 def test_enough_cases():
-    "Only the whole file compares so many, and more where none of its cases are left out; where several processes share it, each turn counts its own (`LEAST`)"
+    "The whole file compares at least this many plays; with several test processes each turn checks its own number (`LEAST`)"
     if len(CASES) < 15 or 'PYTEST_XDIST_WORKER' in os.environ: pytest.skip('not all tests ran in this process')
     assert sum(CASES.values()) > (10_000 if os.environ.get('LEARNKIT_SWEEP') else 7_000)

@@ -1,5 +1,5 @@
-"""One Learner and several threads; inference inside of runs, at every event and after errors; copies, pickles and what is freed.
-Whatever may wait for ever runs in a thread with a time limit."""
+"""One Learner in several threads; inference within runs, at every event and after errors; copies, pickles and freed memory.
+Whatever may deadlock runs in a thread with a time limit."""
 import copy, gc, inspect, pickle, re, threading, weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -27,7 +27,7 @@ from test_trace import CALLBACKS
 from toys import Reg, SGD, at, few, learner, model, slow, throw, weights
 
 def limited(fs, seconds=30):
-    "What the functions return, called at the same time, each in its own thread; the first exception"
+    "Call the functions at the same time, each in its own thread; return their results or raise the first exception"
     res,go = [None]*len(fs),threading.Barrier(len(fs))
     def run(i, f):
         go.wait()
@@ -42,7 +42,7 @@ def limited(fs, seconds=30):
     return [o for _,o in res]
 
 def classes(**kw):
-    "A Learner on loaders that shuffle, with dropout: what makes a difference if modes or orders are mixed up"
+    "A Learner with shuffling loaders and dropout, so that mixed-up modes or orders change its results"
     g = torch.Generator().manual_seed(0)
     x = torch.randn(40, 4, generator=g)
     ds = TensorDataset(x, x[:,:3].argmax(1))
@@ -51,7 +51,7 @@ def classes(**kw):
     return Learner(dls, model(cls=net), CrossEntropyLossFlat(), SGD, lr=.1, metrics=accuracy, **kw)
 
 def state(learn):
-    "What inference must not touch"
+    "The state that inference must not change"
     rec = learn.recorder
     return dict(rows=[dict(r) for r in rec.history], losses=list(map(float, rec.losses)), lrs=list(rec.lrs), iters=list(rec.iters), logger=learn.logger,
                 loss_func=learn.loss_func, reduction=getattr(learn.loss_func, 'reduction', None), cbs=list(learn.cbs), modes=[m.training for m in learn.model.modules()],
@@ -60,7 +60,7 @@ def state(learn):
 
 # threads
 def test_threads_on_one_learner():
-    "validate and get_preds, of several kinds, at once and many times: each result is what one thread alone gets"
+    "Concurrent calls of validate, get_preds and predict give the results of a single thread"
     learn = classes(); learn.fit(1)
     other = [(torch.ones(3,4), torch.tensor([0,1,2]))]
     jobs = [learn.validate, learn.get_preds, partial(learn.get_preds, with_loss=True, with_decoded=True), partial(learn.get_preds, dl=other, with_input=True),
@@ -72,7 +72,7 @@ def test_threads_on_one_learner():
     assert state(learn)=={**before, 'names':state(learn)['names']}
 
 def test_threads_during_a_fit():
-    "They wait for the fit, and the fit is what it would have been"
+    "Inference in other threads waits for the fit, and does not change it"
     learn,alone = classes(),classes()
     started = threading.Event()
     learn.add_cb(at('after_batch', lambda s: started.set()))
@@ -83,7 +83,7 @@ def test_threads_during_a_fit():
     torch.testing.assert_close(list(res[1]), list(learn.validate())); torch.testing.assert_close(res[3][0], learn.get_preds()[0])
 
 def test_two_fits_at_once():
-    "One after the other"
+    "They run one after the other"
     learn = classes()
     limited([lambda: learn.fit(1), lambda: learn.fit(1)])
     assert learn.mode is None and len(learn.recorder.values)==1
@@ -108,14 +108,14 @@ def test_no_grad_is_the_threads_own():
 # inside other runs
 RUNS = dict(validate=lambda l: l.validate(), get_preds=lambda l: l.get_preds(with_loss=True), predict=lambda l: l.predict(torch.ones(4)),
             validate_train=lambda l: l.validate(0))
-FIRED = inspect.getsource(loop)+inspect.getsource(learner_module)   # others may have been registered, by callbacks that fire them
+FIRED = inspect.getsource(loop)+inspect.getsource(learner_module)   # more may be registered by callbacks that fire them
 EVENTS = [e for e in event if f"'{e}'" in FIRED and e not in ('after_create','after_joint_loss') and 'cancel' not in e]
 CANCELLED = {f'after_cancel_{c.scope}': c for c in (CancelBatch, CancelBackward, CancelStep, CancelZeroGrad, CancelTrain, CancelValid, CancelEpoch, CancelFit)}
 
 @few(1)
 @pytest.mark.parametrize('run', RUNS)
 def test_inside_a_fit_at_every_event(run):
-    "The result is that of a fresh Learner with these weights; the fit goes on as if nothing had been"
+    "The result is that of a fresh Learner with these weights, and the fit continues unchanged"
     plain = classes(); torch.manual_seed(1); plain.fit(2)
     for ev in [*EVENTS, *CANCELLED]:
         got = []
@@ -150,7 +150,7 @@ def test_inside_inference(outer, run):
         torch.testing.assert_close(list(res), list(want)); torch.testing.assert_close(list(got[1]), list(inner))
 
 def test_a_callbacks_thread():
-    "A callback that starts a thread and does not wait for it: that one gets its turn"
+    "A thread that a callback starts without waiting for it gets its turn"
     res = []
     learn = classes(cbs=at('after_epoch', lambda s: res.append(pool.submit(learn.validate)), lambda s: s.mode=='fit'))
     with ThreadPoolExecutor(2) as pool: limited([lambda: learn.fit(2)])
@@ -160,7 +160,7 @@ def test_a_callbacks_thread():
 @pytest.mark.parametrize('run', RUNS)
 @pytest.mark.parametrize('ev', ['before_fit','before_epoch','before_validate','before_batch','after_pred','after_loss','after_batch','after_validate','after_epoch','after_fit','cleanup'])
 def test_after_an_error(run, ev):
-    "All as before, whatever failed where"
+    "State and results are as before after any error at any event"
     learn = classes(); learn.fit(1)
     want,before = RUNS[run](learn),state(learn)
     for e in (ValueError('x'), KeyboardInterrupt()):
@@ -171,7 +171,7 @@ def test_after_an_error(run, ev):
 
 @pytest.mark.parametrize('ev', ['before_validate', 'after_pred', 'after_validate'])
 def test_an_error_inside_an_inner_run(ev):
-    "Caught by the callback that called: the fit goes on"
+    "The calling callback catches the error, and the fit continues"
     def call(s):
         with s.learn.added_cbs(at(ev, throw(ValueError('x')), lambda s: s.mode=='predict')), pytest.raises(ValueError): s.learn.get_preds(with_loss=True)
     learn,plain = classes(cbs=at('after_loss', call, lambda s: s.training)),classes()
@@ -181,7 +181,7 @@ def test_an_error_inside_an_inner_run(ev):
 @pytest.mark.parametrize('exc', [CancelBatch, CancelValid, CancelFit, CancelEpoch])
 @pytest.mark.parametrize('ev', ['before_batch', 'after_batch', 'before_validate'])
 def test_cancelled_predictions(exc, ev):
-    "What was predicted before the Cancel, as tensors; None if there was nothing"
+    "They are the predictions made before the Cancel, as tensors, or None if there were none"
     if (exc,ev)==(CancelBatch,'before_validate'): return
     learn = classes(cbs=at(ev, throw(exc()), lambda s: ev=='before_validate' or s.iter==2, order=60))
     preds,targs,losses = learn.get_preds(with_loss=True)
@@ -195,8 +195,8 @@ def test_files_and_history(tmp_path):
     limited([learn.validate, learn.get_preds, lambda: learn.validate(0), lambda: learn.predict(torch.ones(4))])
     assert files()==before and state(learn)=={**was, 'names':state(learn)['names']}
 
-def test_random_numbers_are_not_spent():
-    "To look at a model must not change how it is trained on, with loaders that shuffle too"
+def test_inference_does_not_use_up_random_numbers():
+    "Inference between two fits does not change the second one, even with shuffling loaders"
     a,b = classes(),classes()
     for l,look in ((a,False), (b,True)):
         torch.manual_seed(3); l.fit(1)
@@ -214,7 +214,7 @@ def rows(l): return [{k: v for k,v in r.items() if k!='time'} for r in l.recorde
 @pytest.mark.parametrize('dup', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=['deepcopy','pickle'])
 @pytest.mark.parametrize('fits', [0, 1])
 def test_copies(dup, fits):
-    "A copy trains on like the original, and neither knows of the other"
+    "A copy continues training like the original, and the two are independent"
     a = learner(metrics=mae, cbs=Counts(), opt_func=partial(SGD, momentum=.9))
     if fits: a.fit(1)
     b = dup(a)
@@ -233,7 +233,7 @@ results = dict(suggestions=lambda o: o.lr_find(num_it=12, show_plot=False), hist
 
 @pytest.mark.parametrize('name', results)
 def test_what_calls_return_can_be_copied_and_pickled(name):
-    "What `lr_find` suggests was of a class that is found nowhere"
+    "The suggestions of `lr_find` used to be of a class that could not be imported"
     learn = learner(n=4, metrics=mae)
     with learn.no_bar(), learn.no_logging():
         learn.fit(1)
@@ -242,11 +242,11 @@ def test_what_calls_return_can_be_copied_and_pickled(name):
         assert type(got).__name__==type(res).__name__ and content(got)==content(res)
 
 def content(o):
-    "All in it, as bytes"
+    "The repr of an object, and its tensors as bytes"
     return re.sub(r' at 0x\w+', '', repr(o)),[v.numpy(force=True).tobytes() for v in leaves(vars(o) if hasattr(o, '__dict__') else o) if isinstance(v, torch.Tensor)]
 
 def test_a_copy_within_a_fit():
-    "deepcopy in a callback, as for keeping the best: it is at rest, though the original runs"
+    "A copy made in a callback, e.g. to keep the best model, is not in a run, even though the original is"
     kept = []
     a = learner(cbs=at('after_epoch', lambda s: kept.append(copy.deepcopy(s.learn.model)), order=60)); a.fit(2)
     assert len(kept)==2 and not torch.equal(kept[0].weight, kept[1].weight)
@@ -271,7 +271,7 @@ def test_learner_and_model_are_freed(runs, tmp_path):
 
 @pytest.mark.slow
 def test_nothing_grows():
-    "Neither threads' locals, nor callbacks, nor hooks, nor tensors stay behind, run after run"
+    "No tensors, callbacks, hooks or attributes of the Learner accumulate over repeated runs"
     learn = learner(metrics=mae)
     def count():
         gc.collect()
@@ -286,7 +286,7 @@ def test_nothing_grows():
     assert count()==before
 
 def test_batches_are_freed_at_once():
-    "Without waiting for the garbage collector: inputs of one batch are gone when the next one is there"
+    "The inputs of one batch are freed, without garbage collection, when the next one is loaded"
     refs = []
     class Fresh:
         def __len__(self): return 6
@@ -306,7 +306,7 @@ MORE = dict(virtual=lambda: [lk.VirtualShards(2)], pausable=lambda: [lk.Pausable
 
 @pytest.mark.parametrize('cb', ['checkpoint','indices','torch_schedule',*MORE,*slow(*(k for k in CALLBACKS if k not in ('checkpoint','indices','torch_schedule')))])
 def test_a_copy_within_a_fit_with_callbacks(cb, tmp_path, monkeypatch):
-    "Callbacks hold what belongs to the fit: iterators, hooks, locks. A copy has none of that, and a fit of its own"
+    "Iterators, hooks and locks that callbacks hold during a fit are not copied, and the copy can fit"
     monkeypatch.chdir(tmp_path)
     kept = []
     keep = at('after_batch', lambda s: kept.append(copy.deepcopy(s.learn)), lambda s: s.training and s.iter==1)
@@ -314,6 +314,6 @@ def test_a_copy_within_a_fit_with_callbacks(cb, tmp_path, monkeypatch):
     learn = learner(dls=DataLoaders(loader, loader), cbs=[*(CALLBACKS|MORE)[cb](), keep], path=tmp_path)
     with learn.no_logging(): learn.fit(1)
     copied = kept[0]
-    copied.remove_cbs([lk.CheckpointCallback, copied.cbs[-1]])   # its folder has the checkpoints of the fit
+    copied.remove_cbs([lk.CheckpointCallback, copied.cbs[-1]])   # its folder has the checkpoints of the original fit
     with copied.no_logging(): copied.fit(1)
-    copy.deepcopy(learn)   # also after a fit
+    copy.deepcopy(learn)   # also works after a fit

@@ -1,5 +1,6 @@
-"""Looking leaves no trace: inference, at any moment, over any loader, with any callbacks, compared by a recording of every bit before and
-after, and by the weights of a fit with and without it. The same for `lr_find` and `learn.unchanged`, which train and take it back."""
+"""Inference leaves no trace: at any event, over any loader and with any callbacks, all state is bit for bit the same before
+and after it, and a fit has the same weights with and without it. The same for `lr_find` and `learn.unchanged`, which
+train and restore."""
 import gc, multiprocessing, random, re, threading, warnings
 from functools import partial
 import numpy as np, pytest, torch
@@ -18,27 +19,27 @@ from learnkit.observe.tta import MCDropoutCallback
 from toys import at, few, slow, weights
 from trace import changes, late, record
 
-pytestmark = few(10_000, 2)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(10_000, 2)   # 2 of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
 @pytest.fixture(autouse=True)
 def quick_collections():
-    "Each look collects garbage: what is there before is not gone through each time, which took half a second after the compiler was loaded"
+    "Freeze existing objects, as each recording collects garbage, which took half a second with the compiler loaded"
     gc.collect(); gc.freeze()
 
-# what can keep something
+# objects with state
 def gen(s=3): return torch.Generator().manual_seed(s)
 N = 12
 X = torch.randn(N, 4, generator=gen(0))
 
 class Jitter:
-    "A transform that draws from four kinds of generators, its own and those of the process"
+    "A transform that draws from four kinds of generators of its own, and from those of the process"
     def __init__(self): self.py,self.np,self.old,self.torch = random.Random(1),np.random.default_rng(1),np.random.RandomState(1),gen(1)
     def __call__(self, x):
         own = self.py.random() + self.np.random() + self.old.rand() + torch.rand(1, generator=self.torch)
         return x*(1 + .01*own) + .01*(random.random() + np.random.rand() + torch.rand(1))
 
-class Items(Dataset):
-    "Counts in an attribute, a list and a dictionary, and gives other items by these counts"
+class Samples(Dataset):
+    "Counts its reads in an attribute, a list and a dictionary, and returns samples that depend on these counts"
     def __init__(self): self.tfms,self.n,self.log,self.times = [Jitter()],0,[],{}
     def __len__(self): return N
     def __getitem__(self, i):
@@ -48,15 +49,15 @@ class Items(Dataset):
         return x,X[i].sum()[None]
 
 class Stream(IterableDataset):
-    "Goes on from where it was, and counts"
-    def __init__(self): self.items,self.passes = Items(),0
+    "A stream that starts at another sample in each pass"
+    def __init__(self): self.items,self.passes = Samples(),0
     def __iter__(self):
         self.passes += 1
         w = get_worker_info()
         for i in range(w.id if w else 0, N, w.num_workers if w else 1): yield self.items[(i+self.passes)%N]
 
 class OwnSampler(Sampler):
-    "An order by the number of the pass, as a `DistributedSampler` has it"
+    "A sampler whose order depends on the number of the pass, as that of a `DistributedSampler` on its epoch"
     def __init__(self): self.epoch,self.seen = 0,[]
     def __len__(self): return N
     def __iter__(self):
@@ -88,41 +89,41 @@ class Around:
         for b in self.dl: self.batches += 1; yield b
 
 def both(f): return DataLoaders(f(), f())
-def plain(**kw): return both(lambda: DataLoader(Items(), 4, **kw))
+def plain(**kw): return both(lambda: DataLoader(Samples(), 4, **kw))
 def shared(**kw):
-    g,ds = gen(5),Items()
+    g,ds = gen(5),Samples()
     return both(lambda: DataLoader(ds, 4, shuffle=True, generator=g, **kw))
 def function():
-    ds,g = Items(),random.Random(4)
+    ds,g = Samples(),random.Random(4)
     def batches():
         for _ in range(3): yield tuple(map(torch.stack, zip(*[ds[i] for i in g.sample(range(N), 4)])))
     return DataLoaders(batches, batches)
 def listed():
     ds = TensorDataset(X, X.sum(1, keepdim=True))
     return both(lambda: [ds[i:i+4] for i in range(0, N, 4)])
-def sampled(make): return both(lambda: DataLoader(ds := Items(), 4, sampler=make(ds)))
-def around(): return both(lambda: Around(DataLoader(Items(), 4, shuffle=True, num_workers=1, persistent_workers=True)))
+def sampled(make): return both(lambda: DataLoader(ds := Samples(), 4, sampler=make(ds)))
+def around(): return both(lambda: Around(DataLoader(Samples(), 4, shuffle=True, num_workers=1, persistent_workers=True)))
 def one_for_both(**kw):
-    dl = DataLoader(Items(), 4, shuffle=True, **kw)
+    dl = DataLoader(Samples(), 4, shuffle=True, **kw)
     return DataLoaders(dl, dl)
 
 LOADERS = dict(
-    list=listed, function=function, shuffle=partial(plain, shuffle=True), shared=shared, itself=lambda: both(lambda: Itself(Items())),
+    list=listed, function=function, shuffle=partial(plain, shuffle=True), shared=shared, itself=lambda: both(lambda: Itself(Samples())),
     tensors=lambda: both(lambda: DataLoader(TensorDataset(X, X.sum(1, keepdim=True)), 4, shuffle=True)),
     iterable=lambda: both(lambda: DataLoader(Stream(), 4)), one=one_for_both, drop_last=partial(plain, shuffle=True, drop_last=True),
-    subset_of=lambda: both(lambda: DataLoader(Subset(ConcatDataset([Items(), Items()]), range(N)), 4, shuffle=True)),
+    subset_of=lambda: both(lambda: DataLoader(Subset(ConcatDataset([Samples(), Samples()]), range(N)), 4, shuffle=True)),
     weighted=lambda: sampled(lambda ds: WeightedRandomSampler([1.+i for i in range(N)], N)),
     weighted_own=lambda: sampled(lambda ds: WeightedRandomSampler([1.+i for i in range(N)], N, generator=gen())),
     subset=lambda: sampled(lambda ds: SubsetRandomSampler([*range(N)])), replacement=lambda: sampled(lambda ds: RandomSampler(ds, True, N)),
-    own_sampler=lambda: sampled(lambda ds: OwnSampler()), batch_sampler=lambda: both(lambda: DataLoader(Items(), batch_sampler=OwnBatches())),
-    batches_of=lambda: both(lambda: DataLoader(ds := Items(), batch_sampler=BatchSampler(RandomSampler(ds, generator=gen()), 4, False))))
+    own_sampler=lambda: sampled(lambda ds: OwnSampler()), batch_sampler=lambda: both(lambda: DataLoader(Samples(), batch_sampler=OwnBatches())),
+    batches_of=lambda: both(lambda: DataLoader(ds := Samples(), batch_sampler=BatchSampler(RandomSampler(ds, generator=gen()), 4, False))))
 WORKERS = dict(
     workers=partial(plain, shuffle=True, num_workers=2), persistent=partial(plain, shuffle=True, num_workers=2, persistent_workers=True),
     shared_persistent=partial(shared, num_workers=1, persistent_workers=True), one_persistent=partial(one_for_both, num_workers=2, persistent_workers=True),
     iterable_workers=lambda: both(lambda: DataLoader(Stream(), 4, num_workers=2)), around=around)
 
 class Net(nn.Module):
-    "Writes down all kinds of things in a forward pass, and computes with them"
+    "A model that stores state of many kinds in its forward pass, and computes with it"
     def __init__(self):
         super().__init__()
         self.body,self.head,self.g = nn.Sequential(nn.Linear(4,6), nn.BatchNorm1d(6), nn.Dropout(.3)),nn.Linear(6,1),gen(7)
@@ -137,7 +138,7 @@ class Net(nn.Module):
         return self.head(h + .01*(self.mean + self.pairs[0]) + .001*torch.rand(6, generator=self.g)) + .01*old + .001*(self.calls+len(self.shapes)+self.seen)
 
 class Loss:
-    "A loss function that is no module, and counts"
+    "A loss function that is not a module, and counts its calls"
     def __init__(self): self.n,self.seen,self.rng = 0,[],np.random.RandomState(1)
     def __call__(self, pred, y):
         self.n += 1; self.seen.append(self.n)
@@ -149,7 +150,7 @@ def learner(dls, cbs=None, opt_func=partial(SGD, momentum=.9), net=Net, loss=nn.
     learn.logger = lambda row: None
     return learn.remove_cb(learn.progress)
 
-# the recording itself
+# the recording
 def items(learn): return learn.dls.train.dataset
 TOUCHES = dict(
     parameter=lambda l: l.model.head.weight.data.add_(1), buffer=lambda l: l.model.seen.add_(1), mode=lambda l: l.model.body[2].train(),
@@ -162,15 +163,15 @@ TOUCHES = dict(
     autocast=lambda l: torch.set_autocast_cache_enabled(False), thread=lambda l: threading.Thread(target=threading.Event().wait, daemon=True).start())
 
 @pytest.mark.parametrize('touch', TOUCHES)
-def test_the_recording_sees(touch):
-    "And it sees nothing where nothing is done"
+def test_the_recording_finds_each_change(touch):
+    "And it finds none if nothing is done"
     learn = learner(LOADERS['own_sampler'](), cbs=Collects(), loss=Loss)
     learn.fit(1)
     try: assert trace(learn, lambda l: None)==[] and trace(learn, TOUCHES[touch])
     finally: torch.set_autocast_cache_enabled(True)
 
-def test_the_recording_waits_for_workers_of_others():
-    "A test before left a loader to the garbage collector: while another thread was at it, its workers came into one recording and not into the next"
+def test_the_recording_waits_for_workers_of_other_loaders():
+    "Workers of an earlier test's loader, which another thread was collecting, were in one recording and not in the next"
     class Cycle: pass
     o = Cycle()
     o.dl,o.me = plain(num_workers=2, persistent_workers=True).train,o
@@ -183,7 +184,7 @@ def test_the_recording_waits_for_workers_of_others():
     learn = learner(LOADERS['own_sampler']())
     assert trace(learn, lambda l: t.join())==[]
 
-# looking
+# inference
 GRID = [(X[:4], X[:4].sum(1, keepdim=True))]
 LOOKS = dict(
     validate=lambda l: l.validate(), validate_train=lambda l: l.validate(0), get_preds=lambda l: l.get_preds(with_loss=True, with_input=True),
@@ -192,27 +193,27 @@ LOOKS = dict(
     mc=lambda l: [l.get_preds(0, cbs=MCDropoutCallback) for _ in range(2)], given=lambda l: l.get_preds(dl=GRID), all=lambda l: l.validate_all(),
     summary=lambda l: l.summary())
 
-def refused(look):
-    "`look` where the loader gives its items in another order each time: it is refused, and that leaves no trace either"
+def raises(look):
+    "`look` on a loader with another order in each pass: it raises, and that leaves no trace either"
     def f(learn):
         with pytest.raises(ValueError, match='in a different order each time'): look(learn)
     return f
-def look_at(kind, look): return refused(LOOKS[look]) if look=='tta' and kind in ('weighted','replacement','around') else LOOKS[look]
+def look_at(kind, look): return raises(LOOKS[look]) if look=='tta' and kind in ('weighted','replacement','around') else LOOKS[look]
 
 def trace(learn, look, **kw):
-    "What `look(learn)` changes, whatever happens in it"
+    "The state that `look(learn)` changes"
     before = record(learn=learn, grid=GRID)
     look(learn)
     return changes(before, record(learn=learn, grid=GRID), **kw)
 
 def in_run(path): return path=='learn._n_draws'
 def alone(path):
-    "What stays when nothing runs: the result, and what model, loss and metrics wrote down"
+    "Whether a change may stay outside of a run: the result, and state that model, loss and metrics store"
     return in_run(path) or re.match(r'learn\.(final_record|model|_metrics|loss_func)\b', path) is not None
 
-LIVE = r"\.(device_type|stopwatch|ran|preds)\b"   # set anew for each phase; time goes by; what FetchPredsCallback is there for
+LIVE = r"\.(device_type|stopwatch|ran|preds)\b"   # these are set in each phase, depend on time, or are the result of FetchPredsCallback
 class Looks(Callback):
-    "Looks at one event of each epoch, and notes what that changed"
+    "Calls `look` at one event of each epoch, and records what it changed"
     def __init__(self, look, ev, order=0, training=True):
         self.found,self.n_looks = [],0
         def f(self):
@@ -224,7 +225,7 @@ class Looks(Callback):
         super().__init__(**{ev:f})
 
 def fit_with(make, look, ev, **kw):
-    "The weights after a fit in which `look` is called at event `ev`, what it changed, and how often it was called"
+    "The weights after a fit in which `look` is called at event `ev`, what it changed, and the number of calls"
     learn = make()
     if ev is not None: learn.add_cb(Looks(look, ev, **kw))
     learn.fit(2)
@@ -246,8 +247,8 @@ def check(name, make, look, ev, **kw):
 @pytest.mark.parametrize('look', ['preds_train', *slow(*(k for k in LOOKS if k!='preds_train'))])
 @pytest.mark.parametrize('kind', LOADERS)
 def test_in_a_fit(kind, look):
-    """Over every kind of loader: `get_preds(0)` drew from weighted, subset and replacement samplers, from own batch samplers and augmenting data sets,
-    also with `reorder=False`; where both loaders share a generator, `validate()` did too; a model's hidden state and counters went on"""
+    """Inference over every kind of loader. `get_preds(0)` used to draw from weighted, subset and replacement samplers, custom batch samplers and
+    augmenting datasets, even with `reorder=False`, as did `validate()` where both loaders share a generator; a model's state and counters changed"""
     for ev in ('after_batch','before_batch','after_pred','after_backward','before_train','after_epoch','before_fit')[:7 if kind=='shuffle' else 3]:
         check(kind, lambda: learner(LOADERS[kind]()), look_at(kind, look), ev)
     check(kind, lambda: learner(LOADERS[kind]()), look_at(kind, look), 'after_batch', training=False)
@@ -256,11 +257,11 @@ def test_in_a_fit(kind, look):
 @pytest.mark.parametrize('look', ['validate', *slow('preds_train','unordered','validate_train','tta','mc')])
 @pytest.mark.parametrize('kind', ['one_persistent', *slow(*(k for k in WORKERS if k!='one_persistent'))])
 def test_workers_in_use(kind, look):
-    "A look at a loader in use with persistent workers reset its one iterator: an epoch of 16 batches ended after 4"
+    "Inference over the loader of a fit reset the one iterator of its persistent workers: an epoch of 16 batches ended after 4"
     seen = []
     def make(): seen.clear(); return learner(WORKERS[kind](), cbs=at('after_batch', lambda cb: seen.append(cb.training), lambda cb: cb.mode=='fit'))
     fit_with(make, None, None)
-    straight = [*seen]   # of data without indices each worker has all
+    straight = [*seen]   # an iterable dataset without sharding is read whole by each worker
     assert straight==([True]*(n := straight.index(False))+[False]*n)*2
     for training in (True, False):
         check(kind, make, look_at(kind, look), 'after_batch', training=training)
@@ -270,7 +271,7 @@ def test_workers_in_use(kind, look):
 @pytest.mark.parametrize('look', LOOKS)
 @pytest.mark.parametrize('kind', ['own_sampler', *slow(*(k for k in {**LOADERS, **WORKERS} if k!='own_sampler'))])
 def test_alone(kind, look):
-    "Before and between fits: nothing but the result, and what the model itself writes down, is different"
+    "Before and between fits, only the result and the state that the model itself stores change"
     if look=='mc': pytest.skip('it draws its numbers for good')
     learn = learner({**LOADERS, **WORKERS}[kind]())
     for first in (True, False):
@@ -281,7 +282,7 @@ def test_alone(kind, look):
     assert trace(learn, look_at(kind, look), allow=alone)==[]
 
 def test_muted_callbacks_stay_muted():
-    "`validate` switched on again what the user had switched off for the next fit, and forgot why the last fit was stopped"
+    "`validate` unmuted a callback that was muted for the next fit, and reset `stop_reason`"
     learn = learner(listed(), cbs=at('after_batch', lambda cb: cb.learn.stop('enough')))
     learn.fit(1)
     learn.cbs[-1].run = False
@@ -311,18 +312,18 @@ MOMENTS = 'before_fit','before_epoch','before_train','before_batch','before_pred
 @pytest.mark.parametrize('cb', ['ema_amp','evaluator','sanity','tracker', *slow(*(k for k in CALLBACKS if k not in ('ema_amp','evaluator','sanity','tracker')))])
 @pytest.mark.parametrize('look', ['validate', *slow('preds_train','tta','predict')])
 def test_with_callbacks(cb, look, tmp_path, monkeypatch):
-    "At every event of a fit, before and after the handlers of all callbacks; their attributes are in the recording"
+    "Inference at the events of a fit, before and after all other callbacks, does not change their attributes"
     monkeypatch.chdir(tmp_path)
     count = iter(range(1000))
     def make(): return learner(plain(shuffle=True), cbs=CALLBACKS[cb](), path=tmp_path/str(next(count)))
-    moments = [(ev,o) for i,ev in enumerate(MOMENTS) for o in (-60, 95)][hash_of(cb+look)%5::5]   # each event with each callback would take an hour
+    moments = [(ev,o) for i,ev in enumerate(MOMENTS) for o in (-60, 95)][hash_of(cb+look)%5::5]   # a fifth of the events; all would take an hour
     for ev,order in moments: check(cb, make, LOOKS[look], ev, order=order)
 
 def hash_of(s): return sum(map(ord, s))
 
-# trying
+# trials that are undone
 class Collects(Callback):
-    "Has no `saves`"
+    "A callback without `saves`"
     def __init__(self): self.n,self.seen,self.by = 0,[],{}
     def after_batch(self):
         learn = self.learn
@@ -344,8 +345,8 @@ TRIALS = dict(lr_find=lr_find, trial=trial, interrupted=interrupted)
 @pytest.mark.parametrize('kind', ['own_sampler','batch_sampler','subset_of','iterable','function', *slow(*(k for k in {**LOADERS, **WORKERS} if k not in
                                   ('own_sampler','batch_sampler','subset_of','iterable','function')))])
 def test_trials(kind, way, opt):
-    """Lists and dictionaries in modules, `RandomState`s, generators below the data set, counters in data sets and samplers, loss objects,
-    `learn.state` and callbacks without `saves` were left as the trial made them, and so was which parameters are trained"""
+    """A trial used to leave changes in lists and dictionaries of modules, `RandomState`s, generators below the dataset, counters of datasets and
+    samplers, loss objects, `learn.state`, callbacks without `saves`, and in which parameters are trained"""
     def run(way):
         learn = learner({**LOADERS, **WORKERS}[kind](), cbs=Collects(), loss=Loss, opt_func=opt)
         for _ in range(2):
@@ -354,35 +355,35 @@ def test_trials(kind, way, opt):
         return weights(learn)
     assert torch.equal(run(TRIALS[way]), run(None))
 
-# what cannot be kept
+# what cannot be restored
 class Tape(IterableDataset):
-    "Items from one generator, which nobody can turn back"
+    "Samples of one generator, which cannot be rewound"
     def __init__(self): self.items,self.n = iter(zip(X, X.sum(1, keepdim=True))),0
     def __iter__(self):
         for o in self.items: self.n += 1; yield o
 
-def test_a_generator_is_not_turned_back():
-    "It is said in one line, and what counts its items is left to fit"
+def test_a_generator_that_cannot_be_rewound_warns():
+    "One warning names the attribute, and the counter is not restored either, so that it fits the generator"
     learn = learner(both(lambda: DataLoader(Tape(), 4)))
     with pytest.warns(UserWarning, match='Reading this Tape has changed it.*`items`'): learn.validate()
     assert learn.dls.valid.dataset.n==N
 
 def test_two_threads_draw_no_number_twice():
-    "`validate()` put the generator back that both threads draw from: another Learner drew 90 distinct numbers of 400"
+    "`validate()` restored the generator that another thread also draws from: a Learner there drew 90 distinct numbers of 400"
     drawn,go = [],threading.Event()
     def draw(cb): drawn.append(torch.rand(1).item()); go.set()
     a,b = learner([listed().train*20], cbs=at('before_batch', draw)),learner(plain(shuffle=True))
     t = threading.Thread(target=a.fit, args=(2,))
     t.start(); go.wait(20)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter('always')
         while t.is_alive(): b.validate()
     t.join()
     assert len({*drawn})==len(drawn)==120
-    assert any('another thread ran a Learner' in str(w.message) for w in said)
+    assert any('another thread ran a Learner' in str(w.message) for w in warned)
 
 def test_random_predictions():
-    "Each differs from the one before, also in a fit, which does not notice; between runs a seed repeats them"
+    "Predictions with dropout differ from call to call, even in a fit, without changing it; between runs a seed repeats them"
     mc = partial(Learner.get_preds, cbs=MCDropoutCallback)
     net = lambda: nn.Sequential(nn.Linear(4,8), nn.Dropout(.5), nn.Linear(8,1))
     learn = learner(listed(), net=net)
