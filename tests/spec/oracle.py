@@ -20,7 +20,7 @@ TRAIN = [*VALID[:-1], *(f'{at}_{s}' for s in UPDATES for at in ('before','after'
 IN_BATCH = [*VALID[:-1], *(f'{at}_{s}' for s in UPDATES for at in ('before','after_cancel','after')), 'after_cancel_batch', 'after_batch']
 FIT = ['before_fit', 'before_epoch', 'before_train', *IN_BATCH, 'after_exhaust', 'after_cancel_train', 'after_train', 'before_validate',
        'after_cancel_validate', 'after_validate', 'after_cancel_epoch', 'after_epoch', 'after_cancel_fit', 'after_fit']
-HEARD = ['before_evaluate', 'before_predict', *FIT, 'after_evaluate', 'after_predict', 'after_exception', 'cleanup']
+FIRED = ['before_evaluate', 'before_predict', *FIT, 'after_evaluate', 'after_predict', 'after_exception', 'cleanup']
 IDLE = 'after_create before_save_model after_save_model before_load_model after_load_model'.split()
 
 # The scope that each Cancel ends
@@ -52,12 +52,12 @@ class Part:
     run_train: bool = True
     run_valid: bool = True
     modes: tuple = ('fit', 'validate', 'predict', 'lr_find', 'sanity')
-    hears: tuple = tuple(HEARD)
+    handles: tuple = tuple(FIRED)
 
     def __repr__(self):
         "Show only what differs from a callback that does nothing"
         flags = [f'{k}={v}' for k in ('run_train','run_valid','modes') if (v := getattr(self, k)) != getattr(Part, k)]
-        flags += [f'deaf to {set(HEARD) - set(self.hears)}'] if len(self.hears) < len(HEARD) else []
+        flags += [f'skips {set(FIRED) - set(self.handles)}'] if len(self.handles) < len(FIRED) else []
         say = lambda act: ' '.join(getattr(a, '__name__', str(a)) for a in act)
         acts = [f'{ev}#{k}: {say(act)}' for (ev,k),act in self.acts.items()]
         return f'{self.name}({", ".join([str(self.order), *flags, *acts])})'
@@ -77,20 +77,20 @@ class Oracle:
         self.play,self.cast,self.trace = play,list(play.parts),[]
         self.mode = self.training = self.exc = None
         self.switched = False   # whether `TrainEvalCallback`, of order -10, has set `learn.training`
-        self.heard,self.calls,self.muted,self.errors = Counter(),Counter(),set(),[]
+        self.n_received,self.calls,self.muted,self.errors = Counter(),Counter(),set(),[]
         # The Recorder calls the metrics: it is not in the trace, but it is a callback like any other
         acts = {('after_batch', k): ('raise', e) for (src,k),e in play.faults.items() if src == 'metric'}
-        recorder = Part(None, 50, acts, run_train=False, modes=('fit','validate'), hears=('after_batch',))
+        recorder = Part(None, 50, acts, run_train=False, modes=('fit','validate'), handles=('after_batch',))
         if acts: self.cast.insert(0, recorder)
 
     # A single event
-    def deaf(self, part, ev):
-        return (ev not in part.hears or ev != 'cleanup' and part.name in self.muted or self.mode not in part.modes
+    def skips(self, part, ev):
+        return (ev not in part.handles or ev != 'cleanup' and part.name in self.muted or self.mode not in part.modes
                 or ev in IN_BATCH and not (part.run_train if self.training else part.run_valid))
 
-    def hear(self, part, ev):
-        k = self.heard[part.name,ev]
-        self.heard[part.name,ev] += 1
+    def receive(self, part, ev):
+        k = self.n_received[part.name,ev]
+        self.n_received[part.name,ev] += 1
         training = self.training if ev in IN_BATCH else None
         if part.name: self.trace.append((part.name, ev, self.mode, training, self.exc))
         return self.act(*part.acts.get((ev,k), (None,)))
@@ -110,8 +110,8 @@ class Oracle:
         self.cast.append(part)
         if self.mode != 'fit': return
         for ev in ('before_fit', *['before_train'] * self.switched):
-            if self.deaf(part, ev): continue
-            if fly := self.hear(part, ev):
+            if self.skips(part, ev): continue
+            if fly := self.receive(part, ev):
                 self.cast = [p for p in self.cast if p is not part]
                 return fly
 
@@ -119,27 +119,27 @@ class Oracle:
         "Remove callbacks one by one; each receives its `cleanup`"
         for part in [p for p in self.cast if p.name == name]:
             self.cast = [p for p in self.cast if p is not part]
-            if not self.deaf(part, 'cleanup') and (fly := self.hear(part, 'cleanup')): return fly
+            if not self.skips(part, 'cleanup') and (fly := self.receive(part, 'cleanup')): return fly
 
-    def called(self, ev, backwards=False):
+    def deliver(self, ev, backwards=False):
         "Yield each callback that receives `ev`, with the resulting `Flight`"
         for part in sorted(self.cast, key=lambda p: p.order)[::-1 if backwards else 1]:
             if part.order >= -10: self.switch(ev)
-            if part in self.cast and not self.deaf(part, ev): yield part, self.hear(part, ev)
+            if part in self.cast and not self.skips(part, ev): yield part, self.receive(part, ev)
 
         self.switch(ev)
 
     def switch(self, ev):
         if ev in ('before_train', 'before_validate'): self.switched = ev == 'before_train'
 
-    def tell(self, ev, over=None):
+    def send(self, ev, over=None):
         "Send `ev` to the callbacks until one fails. A Cancel of the scope that is already `over` is ignored"
-        for _,fly in self.called(ev):
+        for _,fly in self.deliver(ev):
             if fly and over not in fly.ends: return fly
 
-    def tell_each(self, ev, backwards=False):
+    def send_each(self, ev, backwards=False):
         "Send `ev` to every callback, even if others fail"
-        for part,fly in self.called(ev, backwards):
+        for part,fly in self.deliver(ev, backwards):
             if fly:
                 self.errors.append((part.name, ev, fly.cls))
                 self.exc = self.exc or ANY  # the design does not specify whether `exc` shows a first error of cleanup
@@ -147,13 +147,13 @@ class Oracle:
     # The shape of a run: a step is an event or a function
     def walk(self, *steps):
         for s in steps:
-            fly = self.tell(s) if isinstance(s, str) else s()
+            fly = self.send(s) if isinstance(s, str) else s()
             if fly: return fly
 
     def scope(self, name, *steps):
         fly = self.walk(*steps)
-        if fly and name in fly.ends: fly = self.tell(f'after_cancel_{name}', over=name)
-        return fly or self.tell(f'after_{name}', over=name)
+        if fly and name in fly.ends: fly = self.send(f'after_cancel_{name}', over=name)
+        return fly or self.send(f'after_{name}', over=name)
 
     def source(self, src):
         k = self.calls[src]
@@ -174,7 +174,7 @@ class Oracle:
         left,fly = [None]*n,self.source('iter')
         while not fly: fly = self.batch(left)
         self.training = outer
-        return self.tell('after_exhaust') if fly is END else fly
+        return self.send('after_exhaust') if fly is END else fly
 
     def train(self):    return self.scope('train', 'before_train', lambda: self.batches(self.play.n_train, True))
     def validate(self): return self.scope('validate', 'before_validate', lambda: self.batches(self.play.n_valid, False))
@@ -201,8 +201,8 @@ class Oracle:
         fly = self.walk(*self.steps(kind, n))
         self.exc = fly and (RuntimeError if fly.ends else fly.cls)  # a Cancel that found no scope is an error
         if fly: self.errors.append((None, None, self.exc))
-        if fly: self.tell_each('after_exception')
-        self.tell_each('cleanup', backwards=True)
+        if fly: self.send_each('after_exception')
+        self.send_each('cleanup', backwards=True)
         self.mode = self.exc = None
         self.muted.clear()
         if self.errors: return RuntimeError if scopes(self.errors[0][2]) else self.errors[0][2]

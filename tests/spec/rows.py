@@ -63,24 +63,24 @@ def served(why, *rows):
 
 # Helpers for the rows
 
-class Ear(Callback):
+class EventLog(Callback):
     "Records every event before all other callbacks; except `after_read_losses`, which depends on who reads them"
     acts = 'nothing'
-    def __init__(self, see=None, order=-1000): self.heard,self.see,self.order = [],see,order
+    def __init__(self, see=None, order=-1000): self.events,self.see,self.order = [],see,order
     def __call__(self, name, **kw):
-        if name!='after_read_losses': self.heard.append(name if self.see is None else (name, self.see(self.learn)))
+        if name!='after_read_losses': self.events.append(name if self.see is None else (name, self.see(self.learn)))
 
-def heard(*cbs, n=1, nt=2, nv=1, run=None, wrong=None, order=-1000, **kw):
+def events_of(*cbs, n=1, nt=2, nv=1, run=None, wrong=None, order=-1000, **kw):
     "The events of `learn.fit(n)`, or of `run(learn)`, with these callbacks"
-    learn,ear = learner(nt, nv, **kw),Ear(order=order)
-    learn.add_cbs([*cbs, ear])
+    learn,log = learner(nt, nv, **kw),EventLog(order=order)
+    learn.add_cbs([*cbs, log])
     run = run or (lambda learn: learn.fit(n))
     if wrong is None: run(learn)
     else:
         with pytest.raises(wrong): run(learn)
-    return ear.heard
+    return log.events
 
-def counts(*cbs, **kw): return Counter(heard(*cbs, **kw))
+def counts(*cbs, **kw): return Counter(events_of(*cbs, **kw))
 def between(events, a, b): i = events.index(a); return events[i+1:events.index(b, i)]
 def only(events, *names): return [e for e in events if e in names]
 def quiet(learn): learn.logger = lambda row: None; return learn
@@ -100,32 +100,32 @@ def names_of_events(): assert [e for e in event if e in fastai_events]==fastai_e
 @works('1A.2 the order in which they fire')
 def order_of_events():
     epoch = ['before_epoch', 'before_train', *train_batch*2, 'after_train', 'before_validate', *valid_batch, 'after_validate', 'after_epoch']
-    assert only(heard(n=2), *fastai_events)==['before_fit', *epoch*2, 'after_fit']
+    assert only(events_of(n=2), *fastai_events)==['before_fit', *epoch*2, 'after_fit']
 
 @works('1A.3 a scope: before, body, after_cancel, after; after does not run on an error, cleanup does')
 def a_scope():
-    evs = heard(at('before_train', throw(CancelTrain())))
+    evs = events_of(at('before_train', throw(CancelTrain())))
     assert between(evs, 'before_train', 'before_validate')==['after_cancel_train', 'after_train']
-    evs = heard(at('before_train', throw(KeyError())), wrong=KeyError)
+    evs = events_of(at('before_train', throw(KeyError())), wrong=KeyError)
     assert evs[-2:]==['after_exception', 'cleanup'] and 'after_train' not in evs
 
 @works('1A.4 a Cancel in its own after-event: fastai crashes, here it is over already')
 def cancel_in_its_own_after():
     for cancel,ev in ((CancelBatch,'after_batch'), (CancelTrain,'after_train'), (CancelValid,'after_validate'), (CancelEpoch,'after_epoch'), (CancelFit,'after_fit')):
-        assert heard(at(ev, throw(cancel())))==heard()
+        assert events_of(at(ev, throw(cancel())))==events_of()
 
 @works('1A.5 CancelFit from deep inside skips the after-events of open scopes')
 def cancel_fit():
-    evs = heard(at('after_pred', throw(CancelFit())))
+    evs = events_of(at('after_pred', throw(CancelFit())))
     assert evs[evs.index('after_pred')+1:]==['after_cancel_fit', 'after_fit', 'cleanup']
 
 @works('1A.6 CancelBackward skips backward, the step still runs')
 def cancel_backward():
-    learn,ear = learner(1),Ear()
+    learn,log = learner(1),EventLog()
     before = weights(learn)
-    learn.add_cbs([at('before_backward', throw(CancelBackward())), ear]).fit(1)
+    learn.add_cbs([at('before_backward', throw(CancelBackward())), log]).fit(1)
     assert torch.equal(weights(learn), before)
-    assert between(ear.heard, 'before_backward', 'before_zero_grad')==['after_cancel_backward', 'after_backward', 'before_step', 'after_step']
+    assert between(log.events, 'before_backward', 'before_zero_grad')==['after_cancel_backward', 'after_backward', 'before_step', 'after_step']
 
 @works('1A.7 CancelStep skips the step and still zeroes the gradients; CancelZeroGrad keeps them')
 def cancel_step():
@@ -139,7 +139,7 @@ def cancel_step():
 
 @works('1A.8 CancelValid, CancelTrain, CancelEpoch, CancelBatch jump to the end of their scope')
 def cancels():
-    def after(cancel, ev): evs = heard(at(ev, throw(cancel()), run_valid=cancel is CancelValid)); i = evs.index(ev); return evs[i+1:i+4]
+    def after(cancel, ev): evs = events_of(at(ev, throw(cancel()), run_valid=cancel is CancelValid)); i = evs.index(ev); return evs[i+1:i+4]
     assert after(CancelValid, 'before_validate')==['after_cancel_validate', 'after_validate', 'after_epoch']
     assert after(CancelTrain, 'after_loss')==['after_cancel_train', 'after_train', 'before_validate']
     assert after(CancelEpoch, 'after_loss')==['after_cancel_epoch', 'after_epoch', 'after_fit']
@@ -148,10 +148,10 @@ def cancels():
 @works('1A.9 an error fires no after-event, then after_exception and cleanup; temporary callbacks go', '1C.38 an event for exceptions',
        '0.11 what was taken is given back at the end of each run')
 def an_error():
-    learn,ear,temp = learner(),Ear(),Callback()
-    learn.add_cb(ear)
+    learn,log,temp = learner(),EventLog(),Callback()
+    learn.add_cb(log)
     with pytest.raises(ValueError): learn.fit(1, cbs=[temp, at('before_batch', throw(ValueError('odd')))])
-    assert [e for e in ear.heard if e.startswith('after')]==['after_fetch', 'after_exception'] and ear.heard[-1]=='cleanup'
+    assert [e for e in log.events if e.startswith('after')]==['after_fetch', 'after_exception'] and log.events[-1]=='cleanup'
     assert temp not in learn.cbs and learn.mode is None
     learn.fit(1)
 
@@ -210,31 +210,31 @@ def two_of_a_class():
 
 @works('1A.16 order, ascending, ties as added', '1B.19 the order of calls', '1C.32 tiers: those who change before those who look')
 def order():
-    said = []
-    def cb(name, order): return at('before_fit', lambda cb: said.append(name), order=order)
+    called = []
+    def cb(name, order): return at('before_fit', lambda cb: called.append(name), order=order)
     learner(cbs=[cb('d', 2), cb('b', 1), cb('c', 1), cb('a', -1)]).fit(0)
-    assert said==['a', 'b', 'c', 'd']
+    assert called==['a', 'b', 'c', 'd']
     tiers = MixedPrecision, GradientClip, Recorder, EveryCallback, ProgressCallback, CheckpointCallback
     assert [c.order for c in tiers]==sorted(c.order for c in tiers)
 
 @served('a number, `order`, which may be changed at any time: functions that sort the whole list have to agree with each other on what they may undo',
         '1C.33 passes over the list of callbacks')
 def other_order():
-    said = []
-    a,b = (at('before_fit', lambda cb, n=n: said.append(n)) for n in 'ab')
+    called = []
+    a,b = (at('before_fit', lambda cb, n=n: called.append(n)) for n in 'ab')
     learn = learner(cbs=[a, b])
     a.order = 1
     learn.fit(0)
-    assert said==['b','a']
+    assert called==['b','a']
 
 @works('1A.17 run, run_train, run_valid, and modes')
 def run_flags():
-    def said(run=lambda learn: learn.fit(1), **flags):
+    def called(run=lambda learn: learn.fit(1), **flags):
         got = []
         run(learner(2, 2, cbs=at('after_batch', lambda cb: got.append(cb.training), **flags)))
         return got
-    assert said()==[True]*2+[False]*2 and said(run_train=False)==[False]*2 and said(run_valid=False)==[True]*2
-    assert said(lambda learn: learn.validate(), modes=('fit',))==[] and said(lambda learn: learn.validate())==[False]*2
+    assert called()==[True]*2+[False]*2 and called(run_train=False)==[False]*2 and called(run_valid=False)==[True]*2
+    assert called(lambda learn: learn.validate(), modes=('fit',))==[] and called(lambda learn: learn.validate())==[False]*2
     learn = learner(cbs=(cb := Callback(before_train=lambda self: setattr(self, 'run', False), after_batch=lambda self: 1/0)))
     learn.fit(1)
     assert cb.run   # True again after the fit
@@ -245,9 +245,9 @@ def flags_of_fastai():
     class Trains(Callback): _only_train_loop = True
     for cls,modes in ((Fetched, ['fit','validate']), (Trains, ['fit'])):
         got = []
-        class Said(cls):
+        class Seen(cls):
             def before_validate(self): got.append(self.learn.mode)
-        learn = learner(cbs=Said)
+        learn = learner(cbs=Seen)
         learn.fit(1); learn.validate(); learn.get_preds()
         assert got==modes
     learn = deepcopy(learner())
@@ -321,7 +321,7 @@ def fetch_preds():
 @works('1A.25 fit, validation and prediction can be told apart', '1C.22 an evaluation of its own', '1D.10 an evaluation of its own',
        '1C.23 the events of a prediction')
 def modes():
-    def run(f): learn,ear = learner(nv=1),Ear(lambda learn: learn.mode); f(learn.add_cb(ear)); return ear.heard
+    def run(f): learn,log = learner(nv=1),EventLog(lambda learn: learn.mode); f(learn.add_cb(log)); return log.events
     evs,preds = run(lambda learn: learn.validate()),run(lambda learn: learn.get_preds())
     assert {m for _,m in evs}=={'validate'} and {m for _,m in preds}=={'predict'} and {m for _,m in run(lambda learn: learn.fit(1))}=={'fit'}
     batch = [*VALID, 'before_fetch', 'after_exhaust']
@@ -338,27 +338,27 @@ def after_create():
 
 @works('1B.3 at the beginning of training', '1C.3 fit begins', '1D.2 a training run begins')
 def fit_begins():
-    evs = heard(run=lambda learn: [learn.fit(1), learn.fit(1)])
+    evs = events_of(run=lambda learn: [learn.fit(1), learn.fit(1)])
     assert evs.count('before_fit')==2 and evs[0]=='before_fit'
 
 @works('1B.4 an epoch begins', '1D.3 training of an epoch begins and ends')
 def epoch_begins():
-    evs = heard(n=2)
+    evs = events_of(n=2)
     assert only(evs, 'before_epoch', 'before_train', 'after_train', 'after_epoch')==['before_epoch', 'before_train', 'after_train', 'after_epoch']*2
 
 @served('`before_epoch` is fired for the rest of an epoch too: what a callback sets up there is needed, and its saved state is put back right after',
         '1C.5 an epoch begins; not for the rest of one')
 def rest_of_an_epoch(tmp_path):
     with pytest.raises(SystemError): resumable(tmp_path, Crash(2)).fit(1, resume='auto')
-    learn,ear = resumable(tmp_path),Ear()
-    learn.add_cb(ear).fit(1, resume='auto')
-    assert only(ear.heard, 'before_epoch', 'after_step', 'after_epoch')==['before_epoch', 'after_step', 'after_epoch']
+    learn,log = resumable(tmp_path),EventLog()
+    learn.add_cb(log).fit(1, resume='auto')
+    assert only(log.events, 'before_epoch', 'after_step', 'after_epoch')==['before_epoch', 'after_step', 'after_epoch']
 
 @works('1B.5 before and after each batch is fetched, and once more at the end', '1C.6 before the loader is asked',
        '1C.7 a batch has come, untouched; not when there is none left')
 def fetching():
     raw = []
-    evs = heard(at('after_fetch', lambda cb: raw.append(type(cb.learn.batch))))
+    evs = events_of(at('after_fetch', lambda cb: raw.append(type(cb.learn.batch))))
     train = between(evs, 'before_train', 'after_train')
     assert train.count('before_fetch')==3 and train.count('after_fetch')==2 and train[-2:]==['before_fetch','after_exhaust'] and raw[0] is tuple
 
@@ -372,49 +372,49 @@ def before_backward():
 
 @works('1B.8 after each backward, of small batches too')
 def after_backward():
-    evs = heard(GradientAccumulation(8), nt=4)
+    evs = events_of(GradientAccumulation(8), nt=4)
     assert evs.count('after_backward')==4 and evs.count('after_step')==2
 
 @works('1B.9 around a step, only where there is one', '1B.10 gradients are zeroed after the step, under the same condition',
        '0.1 first the step, then the gradients go')
 def around_a_step():
-    evs = heard(GradientAccumulation(8), nt=3, order=99)
+    evs = events_of(GradientAccumulation(8), nt=3, order=99)
     names = 'before_step', 'after_step', 'before_zero_grad', 'after_zero_grad'
     assert only(evs, *names)==[*names]*2   # the gradients left at the end of an epoch are stepped too: fastNLP carries them into the next one
     grads = []
-    heard(*(at(e, lambda cb: grads.append(cb.learn.model.weight.grad is not None)) for e in names[1:]))
+    events_of(*(at(e, lambda cb: grads.append(cb.learn.model.weight.grad is not None)) for e in names[1:]))
     assert grads[:3]==[True, True, False]
 
 @works('1B.13 an epoch is trained, before its validation', '1C.14 an epoch of training ends, before its validation')
 def after_train():
-    evs,seen = heard(),[]
+    evs,seen = events_of(),[]
     assert evs[evs.index('after_train')+1]=='before_validate'
-    heard(at('after_train', lambda cb: seen.append(cb.learn.train_iter)), n=2)
+    events_of(at('after_train', lambda cb: seen.append(cb.learn.train_iter)), n=2)
     assert seen==[2,4]
 
 @works('1B.14 exceptions are announced; an early stop is no exception')
 def exceptions():
     for e in (ValueError, KeyboardInterrupt):
         seen = []
-        heard(at('after_exception', lambda cb: seen.append(type(cb.learn.exc))), at('before_batch', throw(e())), wrong=e)
+        events_of(at('after_exception', lambda cb: seen.append(type(cb.learn.exc))), at('before_batch', throw(e())), wrong=e)
         assert seen==[e]
-    evs = heard(at('after_batch', lambda cb: cb.learn.stop('enough')))
+    evs = events_of(at('after_batch', lambda cb: cb.learn.stop('enough')))
     assert 'after_exception' not in evs and evs[-3:]==['after_cancel_fit', 'after_fit', 'cleanup']
 
 @works('1B.15 the end of training: after_fit if all went well, cleanup always', '1D.9 the end of a run', '1C.17 fit ends, after the last validation')
 def the_end():
-    evs = heard()
+    evs = events_of()
     assert evs[-2:]==['after_fit', 'cleanup'] and evs.index('after_validate')<evs.index('after_fit')
-    evs = heard(at('after_pred', throw(OSError())), wrong=OSError)
+    evs = events_of(at('after_pred', throw(OSError())), wrong=OSError)
     assert 'after_fit' not in evs and evs.count('cleanup')==1
 
 @works('1B.16 before and after a model is saved or loaded')
 def saving_events(tmp_path):
-    learn,ear = learner(path=tmp_path),Ear()
+    learn,log = learner(path=tmp_path),EventLog()
     learn.fit(1)
-    learn.add_cb(ear).save('a')
+    learn.add_cb(log).save('a')
     learn.load('a')
-    assert ear.heard==['before_save_model', 'after_save_model', 'before_load_model', 'after_load_model']
+    assert log.events==['before_save_model', 'after_save_model', 'before_load_model', 'after_load_model']
 
 class Counts(Callback):
     "Counts training batches, and saves the count in checkpoints"
@@ -469,11 +469,11 @@ def loading_events(tmp_path):
 
 @works('1B.20 an error in a handler ends the run; of those for the end none is left out')
 def errors_at_the_end():
-    said = []
-    cbs = [at('cleanup', throw(KeyError('mine'))), at('cleanup', lambda cb: said.append('cleanup')),
-           at('after_exception', throw(OSError('too'))), at('after_exception', lambda cb: said.append('exc'))]
+    called = []
+    cbs = [at('cleanup', throw(KeyError('mine'))), at('cleanup', lambda cb: called.append('cleanup')),
+           at('after_exception', throw(OSError('too'))), at('after_exception', lambda cb: called.append('exc'))]
     with pytest.raises(ValueError) as e: learner(cbs=[*cbs, at('before_fit', throw(ValueError('first')))]).fit(1)
-    assert {*said}=={'cleanup','exc'} and any('OSError' in n for n in e.value.__notes__) and any('KeyError' in n for n in e.value.__notes__)
+    assert {*called}=={'cleanup','exc'} and any('OSError' in n for n in e.value.__notes__) and any('KeyError' in n for n in e.value.__notes__)
 
 @works('1B.21 which methods are called is known from the class, without its source')
 def no_source_needed():
@@ -501,15 +501,15 @@ def resume(tmp_path):
        '1B.27 with a marker: of every one with that marker', "1B.28 with the marker 'all': of every one, once",
        '1B.29 nothing waits for a marker: a warning')
 def on_the_class():
-    said = []
-    def made(*a, **kw): said.clear(); learner(*a, **kw).fit(0); return sorted(said)
+    called = []
+    def made(*a, **kw): called.clear(); learner(*a, **kw).fit(0); return sorted(called)
     try:
-        def f(learn): said.append('next')
+        def f(learn): called.append('next')
         assert Learner.on('before_fit')(f) is f
         with pytest.raises(TypeError): Learner(batches(1), 'no model')
         assert made()==['next'] and made()==[]
-        Learner.on('before_fit', marker='x')(lambda learn: said.append('x'))
-        Learner.on('before_fit', marker='all')(lambda learn: said.append('all'))
+        Learner.on('before_fit', marker='x')(lambda learn: called.append('x'))
+        Learner.on('before_fit', marker='all')(lambda learn: called.append('all'))
         def at(marker): return made(cbs=marked_handlers(marker))
         assert at('x')==['all','x'] and at('x')==['all','x'] and made()==['all']
         assert at('all')==['all']
@@ -585,16 +585,16 @@ def unknown_column():
         'second place to look',
         '1B.49 a monitor for all who were given none', '0.6 monitor=None has a meaning')
 def monitor_by_default():
-    learn = learner(cbs=[EarlyStoppingCallback(None, patience=9), ear := Ear()])
+    learn = learner(cbs=[EarlyStoppingCallback(None, patience=9), log := EventLog()])
     learn.fit(1)
     assert learn.early_stopping.watch.column=='valid_loss'
     learn = learner(nv=0, cbs=EarlyStoppingCallback(None, patience=9))
     learn.fit(1)
     assert learn.early_stopping.watch.column=='train_loss'
-    learn = learner(cbs=[EarlyStoppingCallback('acc'), ear])
-    ear.heard.clear()
+    learn = learner(cbs=[EarlyStoppingCallback('acc'), log])
+    log.events.clear()
     with pytest.raises(ValueError, match='acc'): learn.fit(1)
-    assert 'before_epoch' not in ear.heard
+    assert 'before_epoch' not in log.events
 
 @works('1B.51 a function at each improvement')
 def on_better():
@@ -606,7 +606,7 @@ def on_better():
        '0.2 how often is text with a unit', '1C.42 one language of intervals')
 def validate_every():
     seen = []
-    evs = heard(ValidateEvery('2ba'), at('before_pred', lambda cb: seen.append(cb.learn.model.training), run_valid=False), nt=4)
+    evs = events_of(ValidateEvery('2ba'), at('before_pred', lambda cb: seen.append(cb.learn.model.training), run_valid=False), nt=4)
     assert evs.count('before_validate')==3 and seen==[True]*4
     learn = learner(4, cbs=ValidateEvery(lambda learn: learn.train_iter==3))
     learn.fit(1)
@@ -784,15 +784,15 @@ def parts():
 
 @works('1B.2 a few batches are validated before training; an error there ends the run properly', '1B.37 such a trial is not counted')
 def sanity():
-    learn,ear,called = learner(2, 3),Ear(lambda learn: learn.mode),[]
+    learn,log,called = learner(2, 3),EventLog(lambda learn: learn.mode),[]
     learn.on('after_validate', once=1)(lambda learn: called.append(learn.mode))
-    learn.add_cbs([SanityCheck(2), ear])
+    learn.add_cbs([SanityCheck(2), log])
     learn.fit(1)
-    evs = [e for e,m in ear.heard if m=='sanity']
+    evs = [e for e,m in log.events if m=='sanity']
     assert evs[0]=='before_sanity' and evs[-1]=='after_sanity' and evs.count('after_batch')==2
-    assert only([e for e,_ in ear.heard], 'before_fit', 'before_sanity', 'before_epoch')[:3]==['before_fit', 'before_sanity', 'before_epoch']
+    assert only([e for e,_ in log.events], 'before_fit', 'before_sanity', 'before_epoch')[:3]==['before_fit', 'before_sanity', 'before_epoch']
     assert set(learn.sanity_check.results)=={'valid_loss'} and len(learn.recorder.history)==1
-    evs = heard(SanityCheck(1), at('after_sanity', throw(ValueError())), wrong=ValueError)
+    evs = events_of(SanityCheck(1), at('after_sanity', throw(ValueError())), wrong=ValueError)
     assert evs[-2:]==['after_exception', 'cleanup'] and 'before_epoch' not in evs
 
 @works('1B.6 a batch begins, with the indices of its items', '1B.61 an error in a batch names the items of the data set')
@@ -812,12 +812,12 @@ def indices():
 def evaluators():
     got = []
     learn = learner(4, cbs=[Evaluator('test', batches(1, seed=3), F.l1_loss, every='2ba'), Evaluator('other', batches(2, seed=4))])
-    ear = Ear(lambda learn: learn.dl_name)
+    log = EventLog(lambda learn: learn.dl_name)
     class Got(Callback):
         def after_validate_all(self, results): got.append({*results})
-    learn.add_cbs([ear, Got])
+    learn.add_cbs([log, Got])
     learn.fit(1)
-    assert got==[{'test'},{'test'},{'other'}] and [n for e,n in ear.heard if e=='before_validate' and n]==['test','test','other']
+    assert got==[{'test'},{'test'},{'other'}] and [n for e,n in log.events if e=='before_validate' and n]==['test','test','other']
     row = learn.evaluate_test.history[-1]
     assert {'test_loss','test_l1_loss','train_iter'}<={*row} and row['train_iter']==4
     assert {*learn.validate_all(a=batches(1), b=batches(1))}=={'a','b'} and {*learn.validate_all()['test']}=={'loss','l1_loss'}
@@ -839,7 +839,7 @@ def traced():
 @works('1B.54 limits on the batches of training, validation and a trial before it', '1D.29 a limit on evaluation, which limits',
        '1D.30 a limit on all, also from the environment', '0.20 the limit is in the loop', '0.10 so many batches are exactly so many')
 def limits(monkeypatch):
-    def n(*cbs): evs = heard(*cbs, nt=5, nv=4); return evs.count('after_step'),evs.count('after_batch')-evs.count('after_step')
+    def n(*cbs): evs = events_of(*cbs, nt=5, nv=4); return evs.count('after_step'),evs.count('after_batch')-evs.count('after_step')
     assert n(LimitBatches(2, 1))==(2,1) and n(LimitBatches(valid=.5))==(5,2) and n(LimitBatches(train=9))==(5,4)
     assert n(LimitBatches(2), ValidateEvery('1ba'))[0]==2
     monkeypatch.setenv('LEARNKIT_LIMIT_BATCHES', '3')
@@ -914,20 +914,20 @@ def loggers(tmp_path):
 
 @works('1C.4 a cycle begins', '1C.16 a cycle ends, and its checkpoint', '1C.43 cycles')
 def cycles():
-    evs = heard(Cycles('3ba'), nt=4, n=2)
+    evs = events_of(Cycles('3ba'), nt=4, n=2)
     assert only(evs, 'before_cycle', 'after_cycle', 'cycle_checkpoint')==['before_cycle', 'after_cycle', 'cycle_checkpoint']*2+['before_cycle']
-    assert only(heard(), 'before_cycle', 'after_cycle')==[]
+    assert only(events_of(), 'before_cycle', 'after_cycle')==[]
 
 @works('1C.8 a batch begins, before anything is counted', '1D.4 a training step begins, and the batch is at hand')
 def batch_begins():
     seen = []
-    heard(at('before_batch', lambda cb: seen.append((cb.learn.train_iter, len(cb.learn.xb))), run_valid=False))
+    events_of(at('before_batch', lambda cb: seen.append((cb.learn.train_iter, len(cb.learn.xb))), run_valid=False))
     assert seen==[(0,1), (1,1)]
 
 @works('1C.10 around forward, loss and backward, for each part of a batch')
 def around_parts():
     seen = []
-    evs = heard(MicroBatch(2), at('before_pred', lambda cb: seen.append(len(cb.learn.x)), run_valid=False), nt=1)
+    evs = events_of(MicroBatch(2), at('before_pred', lambda cb: seen.append(len(cb.learn.x)), run_valid=False), nt=1)
     part = ['before_pred', 'after_pred', 'before_loss', 'after_loss', 'before_backward', 'after_backward']
     train = [e for e in between(evs, 'before_batch', 'before_step') if 'micro' not in e and e!='after_joint_loss']
     assert train==part*2 and seen==[2,2]
@@ -936,7 +936,7 @@ def around_parts():
 def attempts():
     def full(cb):
         if cb.learn.training and len(cb.learn.x)>2: raise torch.OutOfMemoryError('full')
-    with pytest.warns(UserWarning, match='out of memory'): evs = heard(BatchEvents(), ReplayOnOOM(), at('after_pred', full), nt=1)
+    with pytest.warns(UserWarning, match='out of memory'): evs = events_of(BatchEvents(), ReplayOnOOM(), at('after_pred', full), nt=1)
     assert only(evs, 'before_train_batch', 'before_replay')==['before_train_batch', 'before_replay', 'before_train_batch']
     assert between(evs, 'before_train', 'after_train').count('before_batch')==1   # a callback that draws random numbers there is called only once
 
@@ -951,7 +951,7 @@ def complete_gradients():
 
 @works('1C.13 a safe point after a batch and its evaluation', '1C.15 a safe point after an epoch and its evaluation')
 def checkpoint_events():
-    evs = heard(CheckpointEvents(), ValidateEvery('1ba'))
+    evs = events_of(CheckpointEvents(), ValidateEvery('1ba'))
     train = between(evs, 'before_train', 'after_train')
     assert train.count('batch_checkpoint')==2 and [o for o in train[:train.index('batch_checkpoint')] if o!='after_row'][-1]=='after_validate' and evs[-3:]==['epoch_checkpoint', 'after_fit', 'cleanup']
 
@@ -961,7 +961,7 @@ def evaluation_events():
     seen = []
     def see(cb): seen.append((torch.is_grad_enabled(), cb.learn.model.training, cb.learn.mode))
     events = 'before_validate','before_batch','before_pred','after_pred','after_batch','after_validate'
-    heard(*(at(e, see, run_train=False) for e in events), ValidateEvery('2ba'), nt=2)
+    events_of(*(at(e, see, run_train=False) for e in events), ValidateEvery('2ba'), nt=2)
     assert seen==[(False,False,'validate')]*6+[(False,False,'fit')]*6   # the first is within the epoch
 
 @works('1C.24 one method that hears everything')
@@ -977,14 +977,14 @@ def hear_everything():
 @works('1C.25 closing a Learner, and giving back at the end of each run', '1C.26 after closing', '1C.27 closing twice does nothing',
        '1C.28 a closed Learner runs no more')
 def closing():
-    said = []
-    cbs = [Callback(before_close=lambda self,i=i: said.append(f'before {i}'), after_close=lambda self,i=i: said.append(f'after {i}')) for i in (1,2)]
+    called = []
+    cbs = [Callback(before_close=lambda self,i=i: called.append(f'before {i}'), after_close=lambda self,i=i: called.append(f'after {i}')) for i in (1,2)]
     learn = learner(cbs=[*cbs, at('before_close', throw(ValueError('mine')))])
     learn.fit(1)
     with pytest.raises(ValueError, match='mine'): learn.close()
-    assert said==['before 2','before 1','after 2','after 1']
+    assert called==['before 2','before 1','after 2','after 1']
     learn.close()
-    assert len(said)==4
+    assert len(called)==4
     with pytest.raises(RuntimeError, match='closed'): learn.fit(1)
 
 @served('it moves to the new Learner, and the old one has it no longer: nothing has to be closed first',
@@ -1006,14 +1006,14 @@ def signals(tmp_path):
 
 @works('1C.34 those who change things are undone in reverse order')
 def undo():
-    said = []
+    called = []
     class A(Callback):
-        def before_fit(self): said.append(type(self).__name__)
+        def before_fit(self): called.append(type(self).__name__)
         cleanup = before_fit
     class B(A): pass
     class C(A): pass
     learner(cbs=[A, C, B]).fit(0)
-    assert said==['A','C','B','B','C','A']
+    assert called==['A','C','B','B','C','A']
 
 @served("nothing is made again from text: `eval` of what a file holds runs a stranger's code. A checkpoint that has a state for a callback which is "
         'not there says so, and a callback that needs another one says so before the first batch',
@@ -1047,11 +1047,11 @@ def duration():
 @works('1C.44 a graceful stop', '1D.18 a stop with a reason', '1D.11 a stop is announced',
        '0.12 a graceful stop fires the closing events of what is open')
 def stopping():
-    learn,ear = learner(9, cbs=at('after_batch', lambda cb: cb.learn.stop('enough'), when=lambda cb: cb.learn.train_iter==2)),Ear()
-    learn.add_cb(ear).fit(3)
-    assert learn.stop_reason=='enough' and ear.heard.count('after_step')==2 and len(learn.recorder.history)==1
+    learn,log = learner(9, cbs=at('after_batch', lambda cb: cb.learn.stop('enough'), when=lambda cb: cb.learn.train_iter==2)),EventLog()
+    learn.add_cb(log).fit(3)
+    assert learn.stop_reason=='enough' and log.events.count('after_step')==2 and len(learn.recorder.history)==1
     ends = ['after_train', 'after_validate', 'after_epoch', 'after_cancel_fit', 'after_fit']
-    assert only(ear.heard, *ends)==ends
+    assert only(log.events, *ends)==ends
 
 @works('1C.48 predictions, kept on the CPU or handed on batch by batch')
 def streamed_predictions():
@@ -1129,10 +1129,10 @@ def threshold():
 def nan():
     for bad in (float('nan'), float('inf')):
         def spoil(cb): cb.learn.xb = (cb.learn.x*bad,)
-        learn,ear = learner(4, cbs=[TerminateOnNaNCallback(), at('before_batch', spoil, when=lambda cb: cb.learn.iter==1, run_valid=False)]),Ear()
-        learn.add_cb(ear).fit(2)
+        learn,log = learner(4, cbs=[TerminateOnNaNCallback(), at('before_batch', spoil, when=lambda cb: cb.learn.iter==1, run_valid=False)]),EventLog()
+        learn.add_cb(log).fit(2)
         assert 'nan or infinite' in learn.stop_reason and learn.train_iter<=3
-        assert ear.heard[-4:]==['after_cancel_fit', 'after_row', 'after_fit', 'cleanup']   # the row of the epoch that was cut short
+        assert log.events[-4:]==['after_cancel_fit', 'after_row', 'after_fit', 'cleanup']   # the row of the epoch that was cut short
         for cb in (SkipNaN(), RollBackOnNaN('1ba')):
             learn = learner(4, cbs=[cb, at('before_batch', spoil, when=lambda cb: cb.learn.iter==1 and cb.learn.epoch==0, run_valid=False)])
             with warnings.catch_warnings(): warnings.simplefilter('ignore'); learn.fit(2)
@@ -1178,7 +1178,7 @@ def free_outputs():
 @works('1D.8 an epoch is over, trained and validated')
 def epoch_over():
     seen = []
-    heard(at('after_epoch', lambda cb: seen.append(cb.learn.epoch)), n=2)
+    events_of(at('after_epoch', lambda cb: seen.append(cb.learn.epoch)), n=2)
     assert seen==[0,1]
 
 @works('1D.16 a missing attribute is an ordinary AttributeError, that nobody swallows')
@@ -1260,13 +1260,13 @@ def fresh_predictions():
 
 @works('1C.71 images, and what a model says, every so often')
 def images():
-    got,said = [],[]
+    got,called = [],[]
     class Sink(Callback):
         def log_media(self, media, step): got.append((step, media['inputs'].shape))
     data = [(torch.rand(4, 1, 2, 2), torch.rand(4, 1)) for _ in range(2)]
-    says = EveryCallback(lambda learn: said.append(learn.train_iter), '1ba')
+    says = EveryCallback(lambda learn: called.append(learn.train_iter), '1ba')
     learner(dls=DataLoaders(data, data), model=nn.Sequential(nn.Flatten(), nn.Linear(4, 1)), cbs=[ImageLogger('2ba', n=3), Sink, says]).fit(1)
-    assert got==[(2, (3,1,2,2))] and said==[1,2]
+    assert got==[(2, (3,1,2,2))] and called==[1,2]
 
 @served('`learn.load(path)` before `fit`, or at any event by `learn.on`: a callback of its own would say no more',
         '1C.74 weights are loaded at an event')
@@ -1351,9 +1351,9 @@ def shown_events():
 @works('0.14 after_cancel_valid')
 def other_name():
     learn = learner(cbs=at('before_validate', throw(CancelValid())))
-    said = []
-    learn.add_cb(type('Old', (Callback,), dict(after_cancel_valid=lambda self: said.append('heard')))).fit(1)
-    assert said==['heard'] and event.after_cancel_valid=='after_cancel_validate'
+    called = []
+    learn.add_cb(type('Old', (Callback,), dict(after_cancel_valid=lambda self: called.append('heard')))).fit(1)
+    assert called==['heard'] and event.after_cancel_valid=='after_cancel_validate'
 
 @works('0.17 metrics of training are those that begin with train_')
 def prefix():

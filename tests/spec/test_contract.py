@@ -196,8 +196,8 @@ def test_phases(flag, phase):
     "`run_train` and `run_valid` control the events of a batch only (in fastai not `after_cancel_step`)"
     heard = []
     class A(Callback):
-        def hear(self, ev): heard.append((ev, self.learn.training))
-    for ev in event: setattr(A, ev, lambda self, ev=ev: self.hear(ev))
+        def receive(self, ev): heard.append((ev, self.learn.training))
+    for ev in event: setattr(A, ev, lambda self, ev=ev: self.receive(ev))
     cb = A(); setattr(cb, flag, False)
     learner(cbs=[cb, at('before_step', throw(CancelStep()), order=-1), at('before_batch', throw(CancelBatch()), lambda s: s.iter==1, order=-1)]).fit(1)
     assert not [o for o in heard if o[1]==phase and o[0] in event.in_batch]

@@ -27,19 +27,19 @@ fetch,forward   = span('before_fetch', 'after_fetch'),span('before_pred', 'after
 backward,update = span('before_backward', 'after_backward'),span('before_step', 'after_zero_grad')
 enter = span('after_fetch', 'before_batch')[1:]   # the events of a batch between its fetch and the forward pass
 
-class Ear(Callback):
+class EventLog(Callback):
     "Records every event before all other callbacks; except `after_read_losses`, which depends on who reads them"
     order = -1000
-    def __init__(self): self.heard = []
+    def __init__(self): self.events = []
     def __call__(self, name, **kw):
-        if name!='after_read_losses': self.heard.append((name, self.learn.mode))
+        if name!='after_read_losses': self.events.append((name, self.learn.mode))
 
-def heard(names, tmp_path, n=2):
+def events_of(names, tmp_path, n=2):
     learn = learner(3, 2, path=tmp_path, cbs=[makers[k]() for k in names])
     learn.remove_cb(ProgressCallback)
-    learn.logger,ear = lambda row: None,Ear()
-    learn.add_cb(ear).fit(n)
-    return ear.heard
+    learn.logger,log = lambda row: None,EventLog()
+    learn.add_cb(log).fit(n)
+    return log.events
 
 def oracle(names, n=2):
     on,done = names.__contains__,0
@@ -74,7 +74,7 @@ def oracle(names, n=2):
 def test_each_subset(k, tmp_path_factory):
     "The events are those of the oracle with each subset; with none, the loop is the core's own"
     for names in (s for s in subsets if len(s)==k):
-        assert [e for e,_ in heard(names, tmp_path_factory.mktemp('run'))]==[*oracle(names)], names
+        assert [e for e,_ in events_of(names, tmp_path_factory.mktemp('run'))]==[*oracle(names)], names
 
 class Fails(Callback):
     "Raises an error the first time that it receives an event"
@@ -89,17 +89,17 @@ def test_after_an_error_anywhere(tmp_path_factory):
     expected = [*oracle(makers)]
     for e in dict.fromkeys(expected):
         learn = learner(3, 2, path=tmp_path_factory.mktemp('run'), cbs=[make() for make in makers.values()]).remove_cb(ProgressCallback)
-        learn.logger,ear,fails = lambda row: None,Ear(),Fails(e)
-        learn.add_cbs([ear, fails])
+        learn.logger,log,fails = lambda row: None,EventLog(),Fails(e)
+        learn.add_cbs([log, fails])
         with pytest.raises(ArithmeticError, match=e): learn.fit(2)
         assert learn.mode is None and fails.done
-        ear.heard.clear()
+        log.events.clear()
         learn.fit(2)
-        assert [n for n,_ in ear.heard]==expected, e
+        assert [n for n,_ in log.events]==expected, e
 
 def test_extensions_do_not_move_core_events(tmp_path):
     "Added events lie between those of the core, or in a mode of their own: no event of the core is moved, added or lost"
-    own = heard([k for k in makers if k!='parts'], tmp_path)
+    own = events_of([k for k in makers if k!='parts'], tmp_path)
     assert [e for e,mode in own if mode=='fit' and not e.endswith(('after_row','cycle','checkpoint','sanity','validate_all','train_batch'))]==[*oracle(())]
 
 def test_no_module_replaces_what_another_one_added():

@@ -11,7 +11,7 @@ from learnkit.loop.events import event
 from learnkit.learner.bars import ProgressCallback
 from learnkit.data.loaders import DataLoaders
 from learnkit.learner.learner import Learner
-from oracle import FIT, HEARD, IDLE, IN_BATCH, SCOPES, TRAIN, VALID, Part, Play, Oracle, predict, scopes
+from oracle import FIT, FIRED, IDLE, IN_BATCH, SCOPES, TRAIN, VALID, Part, Play, Oracle, predict, scopes
 from toys import few, slow
 
 CASES = Counter()
@@ -42,27 +42,27 @@ class Actor(Callback):
     "Plays a `Part` in a real run"
     def __init__(self, part, stage): self.part,self.stage,self.order = part,stage,part.order
 
-    def hear(self, ev):
+    def receive(self, ev):
         s,learn = self.stage,self.learn
-        k = s.heard[self.part.name,ev]
-        s.heard[self.part.name,ev] += 1
+        k = s.n_received[self.part.name,ev]
+        s.n_received[self.part.name,ev] += 1
         s.trace.append((self.part.name, ev, learn.mode, learn.training if ev in IN_BATCH else None,
                         learn.exc and type(learn.exc)))
         if len(s.trace) > 20_000: raise Endless
         if (ev,k) in self.part.acts: s.act(learn, (type(self).__name__, ev), *self.part.acts[ev,k])
 
 def method(ev):
-    def f(self): self.hear(ev)
+    def f(self): self.receive(ev)
     f.__name__ = ev
     return f
-METHODS = {ev: method(ev) for ev in HEARD+IDLE}
+METHODS = {ev: method(ev) for ev in FIRED+IDLE}
 CLASSES = {}
 
 def actor(part, stage):
     "An Actor whose class has the handlers and flags of `part`"
-    key = part.name,part.hears,part.modes
+    key = part.name,part.handles,part.modes
     if key not in CLASSES:
-        attrs = {ev: METHODS[ev] for ev in part.hears}
+        attrs = {ev: METHODS[ev] for ev in part.handles}
         CLASSES[key] = type(f'Part{part.name}', (Actor,), attrs | {'modes': part.modes})
     res = CLASSES[key](part, stage)
     res.run_train,res.run_valid = part.run_train,part.run_valid
@@ -187,7 +187,7 @@ class Stage:
     def start(self, play):
         "Reset the stage for `play`, add its callbacks, and return the Learner"
         self.play,self.trace,self.cast,self.raised = play,[],[],[]
-        self.heard,self.calls = Counter(),Counter()
+        self.n_received,self.calls = Counter(),Counter()
         for p in play.parts: self.enter(p)
         return self.learn
 
@@ -403,11 +403,11 @@ def test_a_generator_that_cancels_has_ended():
         def __iter__(self):
             yield torch.ones(1,1),torch.zeros(1,1)
             raise core.CancelBatch
-    heard = []
-    cb = Callback(**{ev: lambda self, ev=ev: heard.append(ev) for ev in HEARD})
+    events = []
+    cb = Callback(**{ev: lambda self, ev=ev: events.append(ev) for ev in FIRED})
     Learner(DataLoaders(Once()), nn.Linear(1,1), nn.functional.mse_loss, cbs=cb).fit(1)
     cancelled = ['before_fetch', 'after_cancel_batch', 'after_batch']
-    assert heard == ['before_fit', 'before_epoch', 'before_train', *TRAIN, *cancelled, *END,
+    assert events == ['before_fit', 'before_epoch', 'before_train', *TRAIN, *cancelled, *END,
                      'after_train', 'after_epoch', 'after_fit', 'cleanup']
 
 # errors during cleanup
@@ -429,7 +429,7 @@ def test_errors_while_cleaning_up(kind, turn):
     sweep(f'{kind} cleanup', (play(*p) for p in itertools.product(CAUSES, subsets, subsets) if p[0] or not p[1]), turn)
 
 # random plays
-EVENTS = st.sampled_from(HEARD) | st.sampled_from(FIT) | st.sampled_from(sorted({*FIT} - {*IN_BATCH}))
+EVENTS = st.sampled_from(FIRED) | st.sampled_from(FIT) | st.sampled_from(sorted({*FIT} - {*IN_BATCH}))
 RAISED = st.sampled_from([*CANCELS.values(), *CANCELS.values(), BOTH, *ERRORS, *itertools.chain(*VARIANTS)])
 ORDERS = st.sampled_from([BELOW, -10, 0, 0, 50, ABOVE])
 MODES  = st.one_of(*[st.just(Part.modes)]*3, st.sets(st.sampled_from(['fit','validate','predict'])).map(tuple))
@@ -450,9 +450,9 @@ def plays(draw):
     def part(depth=0):
         name = next(names)
         acts = {(draw(EVENTS), draw(WHICH)): act(depth) for _ in range(draw(st.integers(0,4)))}
-        deaf = draw(st.just(set()) | st.sets(st.sampled_from(HEARD))) - {ev for ev,_ in acts}
-        hears = tuple(ev for ev in HEARD if ev not in deaf)
-        return Part(name, draw(ORDERS), acts, draw(OFTEN), draw(OFTEN), draw(MODES), hears)
+        skipped = draw(st.just(set()) | st.sets(st.sampled_from(FIRED))) - {ev for ev,_ in acts}
+        handles = tuple(ev for ev in FIRED if ev not in skipped)
+        return Part(name, draw(ORDERS), acts, draw(OFTEN), draw(OFTEN), draw(MODES), handles)
     runs = st.sampled_from([('fit',0), *[('fit',1),('fit',2)]*3, ('validate',), ('predict',)])
     faults = draw(st.dictionaries(SOURCES, RAISED, max_size=1))
     return Play(tuple(draw(st.lists(runs, min_size=1, max_size=3))), [part() for _ in range(draw(st.integers(2,4)))],
@@ -503,8 +503,8 @@ def test_modes():
 def test_muted_until_the_run_ends():
     runs = ('fit',1),('fit',1)
     for at in [('before_fit',0), ('after_batch',1), ('cleanup',0), ('after_fit',0)]:
-        heard = received(runs, acts={at: ('mute','A')})
-        assert heard[-len(received()):] == received()
+        events = received(runs, acts={at: ('mute','A')})
+        assert events[-len(received()):] == received()
     # an inner run does not unmute it; a run that ends in an error does
     acts = {('before_fit',0): ('mute','B'), ('after_batch',0): ('predict',), ('after_epoch',0): ('raise', ValueError)}
     sweep('listening', [Play(runs, [Part('A', 0, acts), Part('B', 1)])])
@@ -535,33 +535,33 @@ def test_temporary_callbacks():
         try: s.learn.fit(1, cbs=s.cast)
         except ValueError: assert cls is ValueError
         else: assert cls is None
-        heard = [t[1] for t in s.trace]
-        assert heard[0] == 'before_fit' and heard[-1] == 'cleanup'
+        events = [t[1] for t in s.trace]
+        assert events[0] == 'before_fit' and events[-1] == 'cleanup'
         assert s.cast[0] not in s.learn.cbs and s.state() == s.before
 
 def test_call_is_called_for_every_event():
     "A callback may override `__call__`; one made of functions receives the same events"
-    heard,by_functions = [],[]
+    events,by_functions = [],[]
     class All(Callback):
-        def __call__(self, ev): heard.append(ev)
-    fs = Callback(**{ev: lambda self, ev=ev: by_functions.append(ev) for ev in HEARD})
+        def __call__(self, ev): events.append(ev)
+    fs = Callback(**{ev: lambda self, ev=ev: by_functions.append(ev) for ev in FIRED})
     s = Stage(cbs=[All(), fs])
     s.perform(Play((('fit',2),('validate',),('predict',)), [], n_train=3, n_valid=2))
-    assert 'after_read_losses' in heard   # fired by the Recorder, not by the loop
-    assert [ev for ev in heard if ev!='after_read_losses'] == ['after_create', *by_functions]
+    assert 'after_read_losses' in events   # fired by the Recorder, not by the loop
+    assert [ev for ev in events if ev!='after_read_losses'] == ['after_create', *by_functions]
     assert by_functions == PLAIN['fit',2] + PLAIN['validate',] + PLAIN['predict',]
 
 def test_after_create_is_only_for_callbacks_of_the_constructor():
-    heard = []
-    cb = lambda name: Callback(after_create=lambda self: heard.append(name))
+    events = []
+    cb = lambda name: Callback(after_create=lambda self: events.append(name))
     s = Stage(cbs=cb('early'))
     s.learn.add_cb(cb('late'))
     s.perform(Play((('fit',1),), []))
-    assert heard == ['early']
+    assert events == ['early']
 
 # names and messages
 def test_the_names():
-    assert set(HEARD+IDLE) <= set(event)
+    assert set(FIRED+IDLE) <= set(event)
     for name,scope in SCOPES.items():
         assert issubclass(CANCELS[scope], core.Cancel) and issubclass(core.Cancel, Exception)
         assert getattr(core, f'{name}Exception') is CANCELS[scope]
@@ -573,12 +573,12 @@ def test_every_event_is_handled():
     acts = {(f'before_{scope}', 0): ('raise', cls) for scope,cls in CANCELS.items() if scope != 'batch'}
     acts |= {('before_pred', 0): ('raise', CANCELS['batch']), ('after_fit', 1): ('raise', ValueError)}
     once = [{at: act} for at,act in acts.items()]
-    heard = set()
+    events = set()
     class All(Callback):
-        def __call__(self, ev): heard.add(ev)
+        def __call__(self, ev): events.add(ev)
     s.learn.add_cb(All())
     for a in once: s.perform(Play((('fit',2),('fit',1),('validate',),('predict',)), [Part('A', acts=a)]))
-    assert heard == {*HEARD, 'after_read_losses'}   # the last one is fired by the Recorder
+    assert events == {*FIRED, 'after_read_losses'}   # the last one is fired by the Recorder
 
 def test_the_printed_loop(capsys):
     "`show_training_loop` lists the events of a fit in the order in which they fire"
@@ -586,7 +586,7 @@ def test_the_printed_loop(capsys):
     found = [w for w in re.findall(r'\w+', str(text) + capsys.readouterr().out) if w in FIT]
     assert list(dict.fromkeys(found)) == FIT
 
-@pytest.mark.parametrize('meant', HEARD)
+@pytest.mark.parametrize('meant', FIRED)
 def test_a_typo_is_corrected(meant):
     typo = meant[:-3] + meant[-2] + meant[-3] + meant[-1]
     with pytest.raises((ValueError, AttributeError), match=meant): Stage().learn(typo)
@@ -613,10 +613,10 @@ def test_a_lost_cancel_is_explained():
 
 def test_without_targets():
     "Without targets the loss events fire, but those of backward and step do not"
-    heard = []
-    cb = Callback(**{ev: lambda self, ev=ev: heard.append(ev) for ev in HEARD})
+    events = []
+    cb = Callback(**{ev: lambda self, ev=ev: events.append(ev) for ev in FIRED})
     Learner(DataLoaders(*[[torch.ones(1,1)]*2]*2), nn.Linear(1,1), nn.functional.mse_loss, cbs=cb).fit(1)
-    assert heard == ['before_fit', 'before_epoch', 'before_train', *VALID*2, *END, 'after_train', *VALIDATE,
+    assert events == ['before_fit', 'before_epoch', 'before_train', *VALID*2, *END, 'after_train', *VALIDATE,
                      'after_epoch', 'after_fit', 'cleanup']
 
 @pytest.mark.slow

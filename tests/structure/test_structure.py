@@ -257,7 +257,7 @@ def unknown_events(at, table, heard):
     known = [e for e in heard if e in in_batch]
     for a,b in zip(known, [e for e in in_batch if e in known]):
         if a != b: yield f'the loop fires `{a}` where the table has `{b}`: give their lines in nbs/loop/00_events.ipynb the order of the loop'; break
-    for e in [e for e in drawn if e not in oracle.HEARD]: yield f'`{e}` is unknown to the specification that the tests have: write it into `BATCH` (or `FIT`) in tests/spec/oracle.py'
+    for e in [e for e in drawn if e not in oracle.FIRED]: yield f'`{e}` is unknown to the specification that the tests have: write it into `BATCH` (or `FIT`) in tests/spec/oracle.py'
     for p in (p for p in modules(at) if p.suffix == '.py' and p.relative_to(at/lib).as_posix() != 'loop/loop.py'):
         for line,e in fired(p):
             if e in in_batch:
