@@ -1,10 +1,11 @@
-"What the programs of tests/fuzz that draw scripts share: they draw, run and judge until the time is over, and print what failed"
+"The loop of the programs in tests/fuzz that draw scripts: draw, run, judge, until the time is over; print failures"
 import argparse, random, sys, time
 from collections import Counter
 import torch
 
 def hunt(draw, attempt, seed, n=None, minutes=None, show=print):
-    "Do `n` runs, or so many minutes; returns how many, how they ended, and the failures. `draw` gives kind and script, `attempt` how it ended and the fault"
+    """Do `n` runs, or as many as fit into `minutes`; return their number, outcomes and failures. `draw` returns
+    the kind and the script of a run, `attempt` how it ended and what is wrong with it"""
     ended,wrong,end,i = Counter(),[],time.monotonic()+60*(minutes or 0),0
     while i<n if n is not None else time.monotonic()<end:
         kind,script = draw(seed, i)
@@ -17,7 +18,7 @@ def hunt(draw, attempt, seed, n=None, minutes=None, show=print):
     return i,ended,wrong
 
 def main(fuzz, again):
-    "The command line of such a program: `fuzz` hunts, `again` shows one case"
+    "The command line of such a program: `fuzz` searches for failures, `again` repeats one case"
     a = argparse.ArgumentParser()
     a.add_argument('--minutes', type=float, default=20)
     a.add_argument('--seed', type=int, default=random.randrange(10**6))

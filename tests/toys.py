@@ -1,4 +1,4 @@
-"Small things to train, for tests: the same data and weights each time"
+"Small models, data and Learners for tests: the same data and weights each time"
 import gc, sys, weakref
 from functools import partial
 import torch
@@ -10,16 +10,16 @@ from learnkit.learner.learner import Learner
 from learnkit.callbacks.accumulate import GradientAccumulation
 
 class Reg(nn.Linear):
-    "Four numbers to one"
+    "A linear model with four inputs and one output"
     def __init__(self): super().__init__(4, 1)
 
 class Overlay:
-    "Stands in for a module where it is looked up, with some names of its own: the module itself stays as it is for all others"
+    "A stand-in for a module with some attributes replaced; all other users of the module see the original"
     def __init__(self, of, **own): vars(self).update(of=of, **own)
     def __getattr__(self, k): return getattr(vars(self)['of'], k)
 
 def pretend_cuda(monkeypatch, module, there=True):
-    "Let `module` alone believe that there is a CUDA device; PyTorch, and who asks it for the default device, know better"
+    "Make `torch.cuda.is_available` answer `there` in `module` alone; PyTorch and its default device stay as they are"
     monkeypatch.setattr(module, 'torch', Overlay(torch, cuda=Overlay(torch.cuda, is_available=lambda: there)))
 
 def batches(n, bs=4, seed=0):
@@ -48,12 +48,12 @@ def at(ev, f, when=lambda cb: True, **kw):
     return cb
 
 class UnreadAccumulation(GradientAccumulation):
-    "As on an accelerator, where to read how many targets of a batch count is to wait"
+    "Accumulates as on an accelerator, where reading how many targets of a batch count waits for the device"
     def _waits(self, t): return True
 
 def count_calls(f, n=None):
-    """How many Python functions `f()` calls, which `n[0]` says meanwhile. What the garbage collector calls is no part of them: finalizers
-    of what other tests left, and `gc.callbacks`, of which Hypothesis has one from its first test on"""
+    """The number of Python functions that `f()` calls; `n[0]` has the count meanwhile. Garbage collection is off: it
+    would add finalizers of earlier tests, and `gc.callbacks`, to which Hypothesis adds one in its first test"""
     n = [0] if n is None else n
     def count(frame, what, arg): n[0] += what=='call'
     gc.collect()
@@ -70,8 +70,8 @@ def throw(e):
 def weights(learn): return torch.cat([p.detach().flatten().clone() for p in learn.model.parameters()])
 
 def big_model(most):
-    "A model without memory for more than `most` items, and a list: how many activations of earlier calls were alive at each"
-    alive,refs = [],[]   # not the model's, whose attributes may be put back
+    "A model without memory for more than `most` samples, and a list of the earlier activations alive at each call"
+    alive,refs = [],[]   # not attributes of the model, which may be restored
     class Big(nn.Module):
         def __init__(self): super().__init__(); self.w = nn.Linear(4, 1)
         def forward(self, x):
@@ -82,18 +82,18 @@ def big_model(most):
     return Big(),alive
 
 def few(n, m=None):
-    """The mark of a test of whose cases `make test` runs only `n`, spread evenly, and `make test-all` `m` more, or all others;
-    with LEARNKIT_SWEEP=1 in the environment it runs all in any case"""
+    """A mark for a test: `make test` runs `n` of its cases, spread evenly, and `make test-all` `m` more, or all others;
+    with LEARNKIT_SWEEP=1 in the environment `make test-all` runs all"""
     import pytest
     return pytest.mark.few(n, m)
 
 def slow(*cases):
-    "Cases for `parametrize` that only `make test-all` runs; a tuple has a value for each parameter"
+    "Cases for `parametrize` that only `make test-all` runs; a tuple holds one value for each parameter"
     import pytest
     return [pytest.param(*(c if isinstance(c, tuple) else (c,)), marks=pytest.mark.slow) for c in cases]
 
 def equal(a, b):
-    "Are two states the same, tensors and nan included?"
+    "Whether two states are the same, tensors and NaN included"
     if isinstance(a, torch.Tensor): return torch.equal(a, b) or torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
     if isinstance(a, dict): return a.keys()==b.keys() and all(equal(a[k], b[k]) for k in a)
     if isinstance(a, (list,tuple)): return len(a)==len(b) and all(map(equal, a, b))

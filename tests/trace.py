@@ -1,5 +1,5 @@
-"""A recording of all that could change: `record(*objects)` goes through everything that they keep, and through the state of the process;
-`changes(before, after)` lists what differs. It shares no line with the library's snapshots, and knows nothing of what these leave alone."""
+"""Records all state that could change: `record(**objects)` goes through everything that they refer to and the state of
+the process; `changes(before, after)` lists what differs. It shares no code with the library's snapshots, nor their exceptions."""
 import gc, multiprocessing, os, pickle, random, threading, time, types
 from collections import deque
 from functools import partial
@@ -12,7 +12,7 @@ PLAIN = int,float,complex,str,bytes,bool,type(None),range,slice,torch.dtype,torc
 late = 'QueueFeederThread','ThreadPoolExecutor'   # threads that end some time after their owner
 
 def process():
-    "The state that belongs to no object"
+    "The state of the process: random numbers, modes of PyTorch, threads, workers, files and the current folder"
     devices = ('cpu',)
     return dict(python=pickle.dumps(random.getstate()), numpy=pickle.dumps(np.random.get_state(legacy=False)), torch=torch.get_rng_state().numpy().tobytes(),
                 grad=torch.is_grad_enabled(), inference=torch.is_inference_mode_enabled(), dtype=torch.get_default_dtype(),
@@ -21,10 +21,10 @@ def process():
                 anomaly=torch.is_anomaly_enabled(), threads=sorted(t.name for t in threading.enumerate() if not t.name.startswith(late)), torch_threads=torch.get_num_threads(),
                 processes=sum(p.pid not in stay for p in multiprocessing.active_children()), files=sorted(os.listdir('.')), cwd=os.getcwd())
 
-stay = set()   # processes of tests before, which do not end soon: they are waited for once, and may end at any time
-def workers_gone():
-    """Collects loaders that nobody has, and waits until their workers have ended: where another thread is collecting, `gc.collect` returns at
-    once, and a worker that was told to end lives on for a while"""
+stay = set()   # processes of earlier tests that do not exit soon: they are waited for once, and may exit at any time
+def wait_for_workers():
+    """Collect unreferenced loaders, and wait for their workers to exit: while another thread collects, `gc.collect`
+    returns at once, and a worker that was signalled to exit lives on for a while"""
     gc.collect()
     owned = {w.pid for o in gc.get_objects() if 'DataLoaderIter' in type(o).__name__ for w in getattr(o, '_workers', ())}
     until = time.monotonic()+5
@@ -36,13 +36,13 @@ def workers_gone():
 class Recorder:
     def __init__(self): self.seen,self.facts = {},{}
 
-    def note(self, path, o):
-        "What `o` itself is; what is in it is noted once, by its id, since many ways may lead to it"
+    def add(self, path, o):
+        "Record `o` and return what it is; its contents are recorded once, by its id, since many paths may lead to it"
         fact = (o if o==o else 'nan') if isinstance(o, PLAIN) else f'L {[*map(id, o)]}' if isinstance(o, L) else f'{type(o).__name__} {id(o)}'
         if not isinstance(o, PLAIN) and id(o) not in self.seen:
             self.seen[id(o)] = o
-            for k,v in self.within(o): self.facts[id(o),k] = f'{path}{k}',self.note(f'{path}{k}', v)
-        return fact   # the list of callbacks, an `L`, is a new one each time
+            for k,v in self.within(o): self.facts[id(o),k] = f'{path}{k}',self.add(f'{path}{k}', v)
+        return fact   # an `L`, such as the list of callbacks, is a new object each time
 
     def within(self, o):
         if isinstance(o, torch.Tensor): return self.tensor(o)
@@ -63,7 +63,7 @@ class Recorder:
         if 'DataLoaderIter' in type(o).__name__: return [(' workers', repr([(w.pid, w.is_alive()) for w in getattr(o, '_workers', ())]))]
         slots = [k for c in type(o).__mro__ for k in getattr(c, '__slots__', ()) if k not in ('__weakref__','__dict__')]
         defaults = {k:v for c in reversed(type(o).__mro__) for k,v in vars(c).items() if k[:2]!='__' and isinstance(v, (int,float,str,bool,tuple,type(None)))}
-        own = sorted({**defaults, **getattr(o, '__dict__', {})}.items(), key=lambda kv: str(kv[0]))   # an attribute that is set to its default is no change
+        own = sorted({**defaults, **getattr(o, '__dict__', {})}.items(), key=lambda kv: str(kv[0]))   # to set an attribute to its default is no change
         return [*((f'.{k}', v) for k,v in own if k not in ('_bound','_bound_else','_call_order')), *((f'.{k}', getattr(o, k)) for k in slots if hasattr(o, k))]
 
     def tensor(self, t):
@@ -76,15 +76,15 @@ def content(cell):
     except ValueError: return None
 
 def record(**objects):
-    "All that is kept in `objects`, by path, and the state of the process"
-    if multiprocessing.active_children(): workers_gone()
+    "A recording of everything that `objects` refer to, by path, and of the state of the process"
+    if multiprocessing.active_children(): wait_for_workers()
     rec = Recorder()
-    for k,o in objects.items(): rec.note(k, o)
+    for k,o in objects.items(): rec.add(k, o)
     for k,v in process().items(): rec.facts['process',k] = f'process: {k}',repr(v)
-    return rec   # with the objects, so that ids stay unique
+    return rec   # it refers to the objects, so that ids stay unique
 
 def changes(before, after, allow=lambda path: False):
-    "What differs in objects that are in both recordings: the path, and both values; of a new object, that something refers to it now"
+    "What differs in objects of both recordings: path and both values; of a new object, only the reference to it"
     a,b,res = before.facts,after.facts,[]
     for o,k in {**a, **b}:
         if o!='process' and not (o in before.seen and o in after.seen): continue

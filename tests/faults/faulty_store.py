@@ -1,8 +1,8 @@
-"An S3 server (moto's) that fails as told: at its n-th request it kills the client, answers 503, waits, or lists what was there a while ago"
+"An S3 server (moto) with planned faults: one request kills the client, answers 503 or waits; or listings are stale"
 import os, signal, threading, time
 
 class FaultyStore:
-    "A server of moto behind a layer that counts requests and brings in faults"
+    "A moto server behind a layer that counts requests and injects faults"
     def __init__(self):
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
         from werkzeug.serving import make_server
@@ -10,12 +10,12 @@ class FaultyStore:
         self.server = make_server('127.0.0.1', 0, self, threaded=True)
         self.url = f'http://127.0.0.1:{self.server.server_port}'
         self.lock  = threading.Lock()
-        self.lists = {}   # the answers to each request for a list of names, with their times
+        self.lists = {}   # the answers to each listing request, with their times
         self.reset()
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def reset(self, fault=None, at=0, pid=None, lag=0.):
-        "From now on: `fault` ('before', 'after', 'slow', '503') at request number `at`; lists of names are `lag` seconds old"
+        "Plan `fault` ('before', 'after', 'slow', '503') at request number `at`; listings are `lag` seconds old"
         self.fault,self.at,self.pid,self.lag,self.n = fault,at,pid,lag,0
 
     def __call__(self, env, start):
@@ -24,7 +24,7 @@ class FaultyStore:
         now = n==self.at
         if now and self.fault=='before': self.kill()
         if now and self.fault=='slow': time.sleep(1)
-        if self.fault=='503' and self.at<=n<self.at+12:   # the client asks again, up to five times
+        if self.fault=='503' and self.at<=n<self.at+12:   # the client retries up to five times
             start('503 Slow Down', [('Content-Type', 'application/xml')])
             return [b'<Error><Code>SlowDown</Code><Message>Reduce your request rate</Message></Error>']
         answer = self.call_app(env)
@@ -36,12 +36,12 @@ class FaultyStore:
     def kill(self): os.kill(self.pid, signal.SIGKILL)
 
     def call_app(self, env):
-        said = []
-        with self.lock: body = b''.join(self.app(env, lambda *args: said.append(args[:2])))
-        return *said[0],[body]
+        started = []
+        with self.lock: body = b''.join(self.app(env, lambda *args: started.append(args[:2])))
+        return *started[0],[body]
 
     def older(self, key, answer):
-        "What this list was `lag` seconds ago"
+        "The answer to this listing `lag` seconds ago"
         answers = self.lists.setdefault(key, [])
         answers.append((time.monotonic(), answer))
         before = [a for when,a in answers if when<=time.monotonic()-self.lag]

@@ -1,4 +1,4 @@
-"Every callback, added at every event in the middle of a fit: it works from there, or is refused in one sentence"
+"Every callback, added at each event in the middle of a fit, works from then on or raises an error of one sentence"
 import copy, inspect, re, threading, warnings
 
 import pytest, torch
@@ -11,12 +11,12 @@ def nothing(*args): pass
 args = dict(StepsPerEpoch=(5,), GradientAccumulation=(8,), MicroBatch=(2,), LimitBatches=(1,), EveryCallback=(nothing,'1ba'), OnBetter=(nothing,'valid_loss'), StopAfter=(3,),
             ParamScheduler=(dict(lr=lk.SchedLin(.1,.01)),), TorchScheduler=(lambda o: torch.optim.lr_scheduler.ExponentialLR(o,.9),), OnCallback=(nothing,'after_step'),
             ThresholdStopper=(0.,), ValidateEvery=('1ba',), MapOutput=(lambda o: o,), ShortEpochCallback=(.5,), HookCallback=())
-# base classes, those of the loop and of several processes; those that need another model, a product or a display
+# base classes, callbacks of the loop and of several processes, those that need another model, a service or a display
 apart = '''Agreement DistributedTrainer FullyShard VirtualShards PhaseEnds ShareBatches Recorder TrainEvalCallback GatherPredsCallback LRFinder FusedStep Service ServiceLogger
            MetricsLogger StopwatchCallback CutMix RNNCallback RefuseRuns ImageLogger TensorBoardLogger WandbLogger MLflowLogger ModelResetter'''.split()
 
 def new(cls):
-    "An instance, if its arguments are known or none is needed"
+    "An instance, or None if the class needs arguments that `args` lacks"
     needs = [p for p in [*inspect.signature(cls.__init__).parameters.values()][1:] if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if needs and cls.__name__ not in args: return None
     try: return cls(*args.get(cls.__name__, ()))
@@ -28,7 +28,7 @@ moments = {**{e:None for e in 'before_epoch before_train after_train before_vali
            **{e:True for e in 'before_fetch before_batch after_pred after_loss after_backward before_step after_step after_batch'.split()}}
 
 class Adds(Callback):
-    "Adds a callback at the first event of this name, in the first epoch or in the second"
+    "Adds a callback at the first event `moment` of epoch `epoch`"
     order = -50
     def __init__(self, make, moment, training=None, epoch=0): self.make,self.moment,self.when,self.at,self.done = make,moment,training,epoch,None
     def __call__(self, name, **kw):
@@ -40,12 +40,12 @@ class Adds(Callback):
         learn.add_cb(cb)
         self.done = 'added'
 
-def test_there_are_many(): assert len(every)>50
+def test_more_than_50_callbacks_are_covered(): assert len(every)>50
 
 @few(6, 30)
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('cls', every)
-def test_works_from_there_or_raises(cls, tmp_path, monkeypatch):
+def test_a_callback_added_midway_works_or_raises(cls, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for moment,training in moments.items():
         adds = Adds(lambda: new(cls), moment, training)
@@ -59,8 +59,8 @@ def test_works_from_there_or_raises(cls, tmp_path, monkeypatch):
 steps = 'before_epoch','before_train','before_batch','after_loss','after_step','after_batch','before_validate','after_epoch'
 
 @pytest.mark.parametrize('moment', steps)
-def test_an_average_begins_where_it_is_added(moment):
-    "It counted two updates, and averaged nothing"
+def test_ema_begins_where_it_is_added(moment):
+    "Weights are averaged from the event at which EMACallback is added; it used to count two updates without an average"
     learn = learner(cbs=Adds(lambda: lk.EMACallback(.5), moment, moments.get(moment)))
     last = []
     learn.fit(2, cbs=Callback(after_train=lambda cb: last.append(weights(cb.learn))))
@@ -70,7 +70,7 @@ def test_an_average_begins_where_it_is_added(moment):
 
 @pytest.mark.parametrize('moment', steps)
 @pytest.mark.parametrize('epoch', [0,1])
-def test_mixed_precision_from_there_on(moment, epoch):
+def test_mixed_precision_begins_where_it_is_added(moment, epoch):
     seen,now = [],lambda cb: seen.append(torch.is_autocast_enabled('cpu'))
     learn = learner(cbs=[Callback(before_loss=now)])
     learn.fit(2, cbs=Adds(lambda: lk.MixedPrecision('bf16'), moment, moments.get(moment), epoch))
@@ -78,33 +78,33 @@ def test_mixed_precision_from_there_on(moment, epoch):
 
 @pytest.mark.parametrize('moment', ['before_batch','after_pred','after_loss','after_backward','before_step','after_step','after_batch'])
 def test_accumulation_begins_with_the_next_batch(moment):
-    heard = []
-    see = Callback(before_step=lambda cb: heard.append(cb.learn.iter))
+    stepped = []
+    see = Callback(before_step=lambda cb: stepped.append(cb.learn.iter))
     learn = learner(n=5, bs=2, cbs=[Adds(lambda: lk.GradientAccumulation(4), moment, True), see])
     learn.fit(1)
-    assert heard==([1,3,4] if moment=='before_batch' else [0,2,4]) or heard==[0,2,4]
+    assert stepped==[0,2,4]   # the batch in which it is added takes its own step
 
-def test_a_tracker_knows_the_epochs_from_there_on():
+def test_early_stopping_counts_epochs_from_where_it_is_added():
     learn = learner(cbs=Adds(lambda: lk.EarlyStoppingCallback('valid_loss', patience=1, min_delta=100.), 'after_batch', True))
     learn.fit(9)
     assert learn.early_stopping.best is not None and len(learn.recorder.history)==2
 
-def test_a_run_inside_takes_its_own():
-    "What is given to a validation in the middle of a fit belongs to that alone"
-    heard = []
+def test_callbacks_of_an_inner_validation_are_not_added_to_the_fit():
+    "Callbacks passed to `validate` inside a fit belong to the validation: their `before_fit` is not called"
+    modes = []
     class Ours(lk.EarlyStoppingCallback):
-        def before_fit(self): heard.append(self.learn.mode)
+        def before_fit(self): modes.append(self.learn.mode)
     learn = learner()
     learn.fit(1, cbs=Callback(after_epoch=lambda cb: cb.learn.validate(cbs=Ours())))
-    assert not heard
+    assert not modes
 
-def test_a_bar_that_is_removed_leaves_the_printing_to_others(capsys):
+def test_rows_are_printed_after_the_bar_is_removed(capsys):
     learn = learner(quiet=False, cbs=[])
     learn.fit(2, cbs=Callback(after_batch=lambda cb: cb.learn.remove_cb(lk.ProgressCallback)))
-    assert len(learn.recorder.history)==2
+    assert len(learn.recorder.history)==2 and len(re.findall(r'^\[\d, ', capsys.readouterr().out, re.M))==2
 
-def test_scaling_begins_with_a_step():
-    "Gradients that were accumulated before are not scaled"
+def test_gradients_accumulated_before_scaling_are_kept():
+    "When fp16 is added between two accumulated batches, the gradients accumulated so far are used unscaled"
     for ev in ('after_batch','after_backward','before_step'):
         learn = learner(n=4, bs=2, cbs=[lk.GradientAccumulation(4), Adds(lambda: lk.MixedPrecision('fp16', init_scale=1024.), ev, True)])
         plain = learner(n=4, bs=2, cbs=lk.GradientAccumulation(4))
@@ -117,16 +117,16 @@ def test_a_shallow_copy_raises():
     copy.deepcopy(learn).fit(1)
     learn.fit(1)
 
-def tried(learn):
+def run_unchanged(learn):
     with learn.unchanged(): pass
-def named(learn):
+def use_dl_name(learn):
     with learn._with_dl_name('test'): pass
 USES = dict(fit=lambda l: l.fit(1), validate=lambda l: l.validate(), get_preds=lambda l: l.get_preds(), predict=lambda l: l.predict(torch.randn(4)),
-            close=lambda l: l.close(), unchanged=tried, named=named)
+            close=lambda l: l.close(), unchanged=run_unchanged, named=use_dl_name)
 
 @pytest.mark.parametrize('use', [*USES])
-def test_a_thread_that_waits_long_for_a_learner_says_for_whom(use, monkeypatch):
-    "A callback that waits for that thread would wait for ever; this one gives up, and the thread has its turn"
+def test_a_thread_that_waits_long_for_a_learner_warns(use, monkeypatch):
+    "A callback that waits for the thread would deadlock; this one has a timeout, after which the thread gets its turn"
     monkeypatch.setattr(run, 'patience', .1)
     learn,ended,waited = learner(),threading.Event(),[]
     def call(): USES[use](learn); ended.set()
@@ -137,7 +137,7 @@ def test_a_thread_that_waits_long_for_a_learner_says_for_whom(use, monkeypatch):
         thread.join()
     assert waited==[False] and ended.is_set()
 
-def test_a_thread_that_waits_a_little_says_nothing():
+def test_a_thread_that_waits_briefly_does_not_warn():
     learn,done = learner(),[]
     thread = threading.Thread(target=lambda: done.append(learn.validate()))
     with warnings.catch_warnings():
@@ -146,27 +146,27 @@ def test_a_thread_that_waits_a_little_says_nothing():
         thread.join()
     assert done
 
-def test_who_waits_for_a_while_only_is_waited_for():
-    "Until then the callback waits in vain, as it would for a slow thread"
-    said,learn,done = [],learner(),threading.Event()
-    def work(): said.append(len(learn.get_preds()[0])); done.set()
+def test_a_thread_proceeds_after_a_callback_stops_waiting_for_it():
+    "The callback waits for a thread that waits for the Learner; after its timeout the fit ends and the thread runs"
+    lengths,learn,done = [],learner(),threading.Event()
+    def work(): lengths.append(len(learn.get_preds()[0])); done.set()
     t = threading.Thread(target=work)
     learn.fit(1, cbs=Callback(after_epoch=lambda cb: (t.start(), done.wait(timeout=.7))))
     t.join()
-    assert said==[8] and done.is_set()
+    assert lengths==[8] and done.is_set()
 
-def test_a_class_that_is_defined_anew_is_noticed():
-    "A cell that is run twice: both would act"
-    learn,cell = learner(),'class C(Callback):\n    def before_fit(self): said.append(1)\nlearn.add_cb(C())'
-    said = []
-    names = dict(learn=learn, Callback=Callback, said=said, __name__='__main__')
+def test_a_redefined_callback_class_warns():
+    "A notebook cell that is run twice adds an instance of each definition, and both are called"
+    learn,cell = learner(),'class C(Callback):\n    def before_fit(self): calls.append(1)\nlearn.add_cb(C())'
+    calls = []
+    names = dict(learn=learn, Callback=Callback, calls=calls, __name__='__main__')
     exec(cell, names)
     with pytest.warns(UserWarning, match=r'`learn.c` .* class C, so both callbacks are called.*remove_cb\(learn.c\)'): exec(cell, names)
-    with warnings.catch_warnings():   # two of one class may be there
+    with warnings.catch_warnings():   # two instances of one class do not warn
         warnings.simplefilter('error')
         learner(cbs=[names['C'](), names['C']()])
     learn.fit(1)
-    assert len(said)==2
+    assert len(calls)==2
 
 def test_threads_still_take_turns():
     learn,begun,done = learner(n=20),threading.Event(),[]

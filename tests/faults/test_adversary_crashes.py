@@ -1,4 +1,4 @@
-"Crashes that an adversary found: attributes named like a question, types that a monitor did not expect, parts of weighted batches, a fit that forks"
+"Crashes found by search: attributes named like options of learnkit, rare dtypes in monitors, weighted samples, forks"
 import os
 
 import numpy as np, pytest, torch
@@ -10,7 +10,7 @@ from toys import at, batches, learner
 torch.set_num_threads(1)
 pytestmark = pytest.mark.filterwarnings('ignore')
 
-# an attribute named like a question of a feature
+# an attribute named like an option of learnkit
 
 class Push(Callback):
     "As `push_to_hub(private=True)`: an argument that has nothing to do with learnkit"
@@ -34,15 +34,15 @@ def test_private_arguments_stay_private():
 
 @pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128])
 @pytest.mark.parametrize('cb', [OptimizerMonitor, ActivationStats])
-def test_a_monitor_of_any_number_type(cb, dtype):
+def test_monitors_handle_every_dtype(cb, dtype):
     model = nn.Linear(4, 1).to(dtype)
     data = [(x.to(dtype), y.to(dtype)) for x,y in batches(3)]
     def loss(pred, y): return (pred-y).abs().pow(2).mean()
     learn = learner(dls=DataLoaders(data), model=model, loss_func=loss, opt_func=torch.optim.SGD, lr=1e-3, cbs=cb())
     learn.fit(1)
 
-def test_an_optimizer_monitor_of_several_number_types():
-    "The norm of all is that of the norms, to the precision of the largest type"
+def test_an_optimizer_monitor_of_several_dtypes():
+    "The total norm is the norm of the norms, to the precision of the widest dtype"
     class Mixed(nn.Module):
         def __init__(self): super().__init__(); self.a,self.b,self.c = nn.Linear(4, 2), nn.Linear(2, 1).double(), nn.Parameter(torch.ones(1, dtype=torch.complex64))
         def forward(self, x): return self.b(self.a(x).double()).float()*self.c.abs()
@@ -54,10 +54,10 @@ def test_an_optimizer_monitor_of_several_number_types():
     total = sum(float(v)**2 for k,v in seen.items() if k.startswith('grad_norm/'))**.5
     assert seen['grad_norm/c']>0 and abs(float(seen['grad_norm'])-total)<1e-5
 
-# several values, or none, of targets that are all ignored
+# metrics of targets that are all ignored
 
 @pytest.mark.parametrize('metric', [Dice, DiceMulti, JaccardCoeff, JaccardCoeffMulti])
-def test_an_overlap_without_targets_is_none(metric):
+def test_an_overlap_metric_without_targets_is_none(metric):
     x,y = torch.randn(4, 2, 3, 3),torch.full((4, 3, 3), -100)
     learn = learner(dls=DataLoaders([(x, y)], [(x, y)]), model=nn.Conv2d(2, 2, 1), loss_func=nn.CrossEntropyLoss(), metrics=metric(ignore_index=-100))
     learn.fit(1)
@@ -67,8 +67,8 @@ def test_an_overlap_without_targets_is_none(metric):
 
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='fork')
 @pytest.mark.parametrize('cb', ['json','checkpoint'])
-def test_a_forked_child_that_continues_is_warned_before_it_writes(cb, tmp_path):
-    "Both processes would write the same log and the same checkpoints; the child ends, the parent's files are those of a run without a fork"
+def test_a_forked_child_that_continues_fails_before_it_writes(cb, tmp_path):
+    "Both would write the same files: the child's fit ends, and the parent's files are those of a run without a fork"
     def cbs(p): return [JsonLogger(p/'l.json')] if cb=='json' else [CheckpointCallback('1ba', folder=p/'c')]
     def files(p): return {f.name:(f.read_bytes().count(b'\n') if cb=='json' else None) for f in sorted(p.rglob('*')) if f.is_file() and f.name[0]!='.'}
     parent,status = os.getpid(),tmp_path/'status'
@@ -106,7 +106,7 @@ def regressor(*cbs):
 PARTS = dict(micro=lambda: MicroBatch(5), n=lambda: MicroBatch(n=3), oom=lambda: ReplayOnOOM(3), accumulated=lambda: GradientAccumulation('2ba'))
 @pytest.mark.parametrize('parts', ['micro','n','oom'])
 def test_weighted_samples_in_parts(parts):
-    "The same as in whole batches"
+    "Weighted samples train the same in micro-batches as in whole batches"
     whole = regressor().fit(X, Y, sample_weight=W).predict(X)
     part  = regressor(PARTS[parts]).fit(X, Y, sample_weight=W).predict(X)
     assert np.allclose(whole, part, atol=1e-5) and not np.allclose(whole, regressor().fit(X, Y).predict(X), atol=1e-3)
@@ -119,7 +119,7 @@ def test_a_weighted_sample_that_does_not_fit_into_memory():
 
 @pytest.mark.parametrize('bs', [4, 8, 16, 32])
 def test_a_last_batch_of_one_sample_trains_with_a_batch_norm(bs):
-    "33 samples: a fold decides whether one is left over"
+    "With 33 samples, the last batch of each epoch has one sample"
     def make(dls): return Learner(dls, nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)), nn.CrossEntropyLoss(), lr=.01)
     est = LearnerClassifier(make, 2, bs=bs, random_state=0).fit(X, C)
     assert est.predict(X).shape==(33,)

@@ -1,5 +1,6 @@
-"""Arguments of the wrong kind, for everything that `learnkit.all` gives: each parameter with a simple annotation (a number, text, a function, a path, a flag)
-is given what it cannot be, one at a time, and has to refuse it where it is written, in a sentence that names it. Nothing is listed here but what is left out."""
+"""Arguments of the wrong type, for everything public in `learnkit.all`: each parameter with a simple annotation (a
+number, text, function, path or flag) gets invalid values, one at a time, and the call must raise an error that names the
+parameter. Only the exceptions are listed here."""
 import inspect, os, re, types, typing
 from collections.abc import Callable
 from functools import partial
@@ -13,19 +14,19 @@ from learnkit.learner.learner import Learner
 from toys import batches, learner
 
 class Odd:
-    "What no argument can be"
+    "A value that no parameter accepts"
     def __repr__(self): return '<odd>'
 odd = Odd()
 
 simple = {int, float, str, bool, Path, Callable, type(None)}
 def kinds(a):
-    "The simple kinds that an annotation names; empty if it names another"
+    "The simple types in an annotation; empty if it names any other type"
     args = typing.get_args(a) if isinstance(a, types.UnionType) or typing.get_origin(a) is typing.Union else (a,)
     ks = {typing.get_origin(o) or o for o in args}
     return ks if ks<=simple else set()
 
 def wrong(ks, name):
-    "Values that an argument of the kinds `ks` cannot have"
+    "Invalid values for a parameter of the types `ks`"
     yield odd
     yield [odd]
     if not ks & {str,Path}: yield 'nonsense'
@@ -36,18 +37,18 @@ def wrong(ks, name):
     if Callable in ks: yield nn.Softmax   # the class, where an instance was meant
     if type(None) not in ks: yield None
 
-any_text = {'name','nm','fname','attr','monitor','metric_name','folder','project','experiment','tracking_uri','run_name','hyper'}   # a hyperparameter is known when there is an optimizer
-# Called for each batch, value or file: what they are given has been checked before, or PyTorch says so
+any_text = {'name','nm','fname','attr','monitor','metric_name','folder','project','experiment','tracking_uri','run_name','hyper'}   # which hyperparameters exist is known with the optimizer
+# Called for each batch, value or file: their arguments have been checked before, or PyTorch raises
 often = '''accuracy accuracy_multi error_rate top_k_accuracy foreground_acc activation_stats sched_cos sched_exp sched_lin sched_no even_mults apply split_batch item_find lower_better
     map_container to_concat to_detach to_device nested_reorder n_batches write_atomic shapes blend reduce_loss format_time is_matrix'''.split()
-# Made by learnkit itself, with arguments that were checked before
+# Called by learnkit itself, with arguments that were checked before
 inner = '''ismin_torch notmax_torch pv unsqueeze largest Word EventCalls Place RootMetric CSVFile LogFile MediaRow Sender WandbFile FuncLoader Limited FilteredMethod NestedBuffer TensorBuffer ScalarBuffer GatherPredsCallback ColumnMetric EvaluatorColumn AvgColumns Hypers LRCurve LogRow Time Timestamp PendingHandler Launch ComputedBatches Permutation
     LineDisplay NotebookBar RichBar TerminalBar TqdmBar BatchStream Events TorchMetric as_loader atomic interruptibly uninterrupted rank0_first optional_import nearest marked_handlers replacing_yield accepted_kwargs weight_rule
     none_reduce NoneReduce loss_decodes check_whole check_fraction check_amount check_length check_choice check_path mk_comp to_cpu sync_folder remove_checkpoint list_checkpoints newest_checkpoint train_iter_of write_checkpoint
     write_safetensors write_state parse_csv read_checkpoint checkpoint_info read_safetensors torch_export layer_info plot_hypers valley slide minimum steep AMPMode MeterCallback derived_seed
     check_keywords known_keywords log_value OtherName names_in name_hint adapter_of find_checkpoint find_in_all peek_checkpoint read_state'''.split()
-later = ['resume', 'no_random', 'default_device', 'load_learner', 'save_pretrained']   # context managers, when they are entered; and what looks first at what the machine, the file or the model has
-unused = {('Learner.to_channelslast','amp_mode'), ('AdaptiveGradientClip','skip')}   # looked at with `use_amp=True`; when the names of the parameters are known
+later = ['resume', 'no_random', 'default_device', 'load_learner', 'save_pretrained']   # context managers check when they are entered; the others look at the machine, the file or the model first
+unused = {('Learner.to_channelslast','amp_mode'), ('AdaptiveGradientClip','skip')}   # checked only with `use_amp=True`; checked when the names of the parameters are known
 
 f = lambda *a, **k: None
 given = dict(lr=.1, step=3, to='x', folder='no run', config={}, loaders=dict(a=[torch.zeros(2)]), f=f, func=f, hook_func=f, aug=f, events=f, loss_cls=nn.MSELoss, m=nn.Linear(1,1), ms=[nn.Linear(1,1)], module=nn.Linear(1,1), modules=[nn.Linear(1,1)], name='after_batch', path=Path('x'), fname='a', file='a', attr='loss',
@@ -56,63 +57,63 @@ given = dict(lr=.1, step=3, to='x', folder='no run', config={}, loaders=dict(a=[
 instead = {'cli':dict(args=[]), 'MicroBatch':dict(size=2), 'LimitBatches':dict(train=2), 'Learner.tta':dict(aug=lambda x: x), 'Learner.find_batch_size':dict(most=8)}
 
 def own(o): return getattr(o, '__module__', '').startswith('learnkit') and (inspect.isclass(o) or inspect.isfunction(o))
-def found():
-    "name -> what can be called, of all that is public"
+def public_callables():
+    "name -> function or class, of everything public"
     res = {k:getattr(lk, k) for k in lk.__all__ if own(getattr(lk, k))}
     res |= {f'Learner.{k}':o for k,o in vars(Learner).items() if k[0]!='_' and inspect.isfunction(o)}
     return {k:o for k,o in res.items() if k.split('.')[-1] not in (*often, *inner, *later) and parameters(o)}
 
 def parameters(o):
-    "The parameters with a simple annotation: name -> kinds; without the flags of methods, for which anything has a truth value"
+    "The parameters with a simple annotation: name -> types; flags of methods are left to truthiness"
     try: ps = inspect.signature(o).parameters.values()
     except ValueError: return {}   # a built-in class, such as that of a mapping
     flags = {bool} if any(p.name=='self' for p in ps) else set()
     return {p.name:kinds(p.annotation) for p in ps if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and kinds(p.annotation)-flags}
 
 def caller(name, o):
-    "`o` with all arguments that it needs; a method of a Learner with a new one"
+    "A function that calls `o` with valid required arguments, a method on a new Learner"
     ps = [p for p in inspect.signature(o).parameters.values() if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     args = {**{p.name:given[p.name] for p in ps if p.name not in ('self','learn','dls')}, **instead.get(name, {})}
     if name=='Learner': return lambda **kw: o(lk.DataLoaders(batches(2), batches(1)), **{**args, **kw})
     if name=='DataLoaders': return lambda **kw: o(batches(2), **{**args, **kw})
     return partial(o, **args) if not name.startswith('Learner.') else lambda **kw: o(learner(), **{**args, **kw})
 
-# What Python says by itself
-bare = re.compile('not supported between|object has no attribute|expected str, bytes|unsupported operand|must be real number|is not iterable|not callable|not subscriptable|could not convert|'
+# Python's own error messages
+PYTHONS_OWN = re.compile('not supported between|object has no attribute|expected str, bytes|unsupported operand|must be real number|is not iterable|not callable|not subscriptable|could not convert|'
                   'cannot be interpreted|invalid literal|out of range')
 
 def faults(name, o):
-    "What is accepted though it cannot be right, or refused in other words than it should be"
+    "Invalid values that are accepted, or whose error lacks the name of the parameter, is too long or is Python's own"
     call = caller(name, o)
     for k,ks in parameters(o).items():
         for v in wrong(ks, k):
             if (name,k) in unused: continue
             try: call(**{k:v})
             except (ValueError,TypeError) as e:
-                if k not in str(e) or bare.search(str(e)) or len(str(e))>300: yield f'{name}({k}={v!r}) says: {e}'
+                if k not in str(e) or PYTHONS_OWN.search(str(e)) or len(str(e))>300: yield f'{name}({k}={v!r}) says: {e}'
             except Exception as e: yield f'{name}({k}={v!r}) raises {type(e).__name__}: {e}'
             else: yield f'{name}({k}={v!r}) is accepted'
 
-ALL = found()
+ALL = public_callables()
 methods = [k for k in ALL if k.startswith('Learner.')]
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('name', [k for k in ALL if k not in methods])
-def test_what_cannot_be_right_raises(name, tmp_path, monkeypatch):
-    "Numbers as text, text for functions, classes for instances: many were taken without a word, others led to `'<' not supported` or `no attribute`"
+def test_invalid_arguments_raise(name, tmp_path, monkeypatch):
+    "Numbers as text, text for functions, classes for instances: many were accepted, or raised an error of Python's own"
     monkeypatch.chdir(tmp_path)
-    try: caller(name, ALL[name])()   # with what is right
+    try: caller(name, ALL[name])()   # with valid arguments
     except (ImportError, FileNotFoundError) as e: pytest.skip(str(e))
     assert not [*faults(name, ALL[name])]
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('name', methods)
-def test_what_a_method_cannot_do_raises(name, tmp_path, monkeypatch): test_what_cannot_be_right_raises(name, tmp_path, monkeypatch)
+def test_invalid_arguments_of_methods_raise(name, tmp_path, monkeypatch): test_invalid_arguments_raise(name, tmp_path, monkeypatch)
 
 @pytest.mark.filterwarnings('ignore')
-def test_the_net_catches():
-    "It would pass over everything if the calls failed for another reason"
+def test_faults_finds_unchecked_arguments():
+    "`faults` reports each invalid value that a function without checks accepts, and there are many functions to check"
     def lax(n:int=1, f:Callable|None=None): return n*2
     assert len([*faults('lax', lax)])==10
     assert len(ALL)>100

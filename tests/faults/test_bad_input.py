@@ -1,5 +1,5 @@
-"""What people get wrong, one row each: what is done, the type of the error, and words of the message that say what to do.
-Afterwards, where there is a Learner, it works. Each mistake is to be found before or at the first batch."""
+"""Common mistakes, one row each: a function that makes the mistake, the type of the error, and words of its message. A
+Learner works afterwards. Each mistake is reported before or at the first batch."""
 import os, pickle, random, warnings
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ from toys import Reg, SGD, at, batches, learner, model, throw, weights
 
 ROWS = []
 def bad(exc, *words):
-    "A row: the function makes the mistake, given `c` for `c.path`; a Learner that it leaves in `c.learn` must train afterwards"
+    "Add a row: the function makes the mistake, in the folder `c.path`; the Learner in `c.learn` must train afterwards"
     def _f(f): ROWS.append(pytest.param(f, exc, words, id=f.__name__)); return f
     return _f
 
@@ -50,7 +50,7 @@ labels = torch.tensor([0,1,2,0,1,2,0,1])
 def cls(n=3): return nn.Linear(4,n)
 def on(xs, ys, loss, m=None, **kw): return Learner(DataLoaders([(xs,ys)]*2, [(xs,ys)]), m or cls(), loss, SGD, lr=.01, **kw)
 def fixed(c, learn, **attrs):
-    "Mend what is wrong with the Learner after the mistake"
+    "Register `learn` and the attributes that repair it after the mistake"
     c.learn,c.fix = learn,attrs
     return learn
 def on_dl(dl, m=None): return Learner((dl, batches(1)), m or cls(1), nn.MSELoss(), SGD, lr=.01)
@@ -263,7 +263,7 @@ def dataset_that_fails(c):
 
 def data_of(ds, bs=4, **kw): return learner(dls=DataLoaders(DataLoader(ds, bs, **kw)))
 class Rows(Dataset):
-    "Eight rows, the fourth of which is `odd`; it says that there are `n`"
+    "Eight rows, the fourth of which is `odd`; its `__len__` returns `n`"
     def __init__(self, odd=(x[0],y[0]), n=8): self.odd,self.n = odd,n
     def __len__(self): return self.n
     def __getitem__(self, i): return self.odd if i==3 else (x[i],y[i])
@@ -287,7 +287,7 @@ def images_with_channels_last(c): on(torch.rand(8,8,8,3), labels, nn.CrossEntrop
 @bad(RuntimeError, 'uint8[8, 3, 8, 8]', 'its weights are float32', 'x.float()')
 def images_of_bytes(c): on(torch.ones(8,3,8,8).byte(), labels, nn.CrossEntropyLoss(), nn.Sequential(nn.Conv2d(3, 3, 8), nn.Flatten())).fit(1)
 class Keeps(Reg):
-    "Keeps a hidden state, with the graph of its batch"
+    "Keeps its hidden state from batch to batch, with the graph"
     h = 0
     def forward(self, x): self.h = self.h + super().forward(x); return self.h
 @bad(RuntimeError, 'an earlier batch', '`h.detach()`')
@@ -371,7 +371,7 @@ def loss_is_detached(c): fixed(c, on(x, y, lambda p,t: F.mse_loss(p.detach(), t)
 @bad(TypeError, 'loss function was called with', 'float32[8, 1], float32[8, 1]')
 def loss_takes_one_target(c): fixed(c, learner(dls=DataLoaders([(x,y,y)], n_inp=1)), dls=good_dls()).fit(1)
 class Weighted(Reg):
-    "Keeps a tensor that is neither parameter nor buffer, so that it stays where it was made"
+    "Has a tensor that is neither parameter nor buffer, so that it stays on its device"
     def __init__(self): super().__init__(); self.w = torch.ones(4, device='meta')
     def forward(self, x): return super().forward(x*self.w)
 @bad(RuntimeError, 'device', 'meta', 'cpu', 'float32[8, 4]')
@@ -616,12 +616,11 @@ def pickle_with_code(c): l = saved(c); c.file.write_bytes(pickle.dumps(Evil(c.pa
 def old_format_with_code(c):
     l = saved(c); torch.save(dict(weight=Evil(c.path/'evil')), c.file, _use_new_zipfile_serialization=False); c.never = c.path/'evil'; l.load('model')
 
-# the tests
 def found(word, text):
-    "Is it there? `a|b` is either"
+    "Whether `text` has `word`; `a|b` means either"
     return any(o in text for o in word.split('|'))
 
-# the wrong thing in the right place
+# arguments in the wrong place
 @bad(TypeError, 'dl=', 'index of a loader')
 def loader_for_its_number(c): learner().get_preds(batches(2))
 @bad(TypeError, 'dl=', 'DataLoader')
@@ -848,7 +847,7 @@ def fitted(c, cbs, **kw): fixed(c, learner(path=c.path, **kw), cbs=()).fit(1, cb
 
 images = torch.randn(8,3,8,8)
 def image_classes(m, **kw): return on(images, labels, nn.CrossEntropyLoss(), m, **kw)
-for name,do,exc,*words in [   # what somebody types in the first hour, who comes from another library
+for name,do,exc,*words in [   # what users of other libraries type at first
     ('train_is_no_fit', lambda c: learner().train(), AttributeError, '`learn.fit(n_epoch)`', '`learn.model.train()`'),
     ('eval_of_the_model', lambda c: learner().eval(), AttributeError, '`learn.model.eval()`'),
     ('to_is_no_learner', lambda c: learner().to('cpu'), AttributeError, '`DataLoaders(train, valid, device=…)`', '`learn.dls.to(device)`'),
@@ -966,7 +965,7 @@ def test_mistake(do, exc, words, tmp_path, capsys):
     c = SimpleNamespace(path=tmp_path, learn=None, fix={}, kept=None, never=None)
     with warnings.catch_warnings():
         warnings.simplefilter('error', UserWarning)
-        warnings.filterwarnings('ignore', 'Detected pickle protocol')   # torch says so of a file that is then refused
+        warnings.filterwarnings('ignore', 'Detected pickle protocol')   # torch warns about a file that then raises
         with pytest.raises(exc) as e: do(c)
     text = message(e.value)
     lost = [w for w in words if not found(w, text)]
@@ -986,7 +985,7 @@ def test_enough_rows(): assert len(ROWS)>=200 and len({r.id for r in ROWS})==len
 
 @pytest.mark.parametrize('valid', [[(x,)], DataLoader(TensorDataset(x))], ids=['list','tensors'])
 def test_a_missing_target_is_reported_before_training(valid):
-    "A validation set without targets was found after an epoch of training, as an empty column"
+    "A validation set without targets is reported before the first step; it used to show as an empty column later"
     steps = []
     learn = learner(dls=DataLoaders(batches(2), valid), cbs=at('before_step', lambda cb: steps.append(1)))
     with warnings.catch_warnings():
@@ -1005,7 +1004,7 @@ def test_truncated_files(part, tmp_path):
     l.fit(1)
 
 def test_flipped_bits(tmp_path):
-    "Whatever bit is wrong: an error, and nothing has changed; or what was saved, if the bit is one that nobody reads"
+    "Loading a file with a flipped bit raises and changes nothing, or loads what was saved, if the bit is not read"
     c = SimpleNamespace(path=tmp_path)
     l = saved(c)
     want = weights(l.load('model'))

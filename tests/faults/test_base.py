@@ -1,4 +1,4 @@
-"""Files have what was trained: checkpoints, the best model and saved files of a model most of which never changes, and of quantised models"""
+"""Checkpoints, best models and saved files of models that are mostly frozen, or quantised, hold all that was trained"""
 import copy
 from functools import partial
 import pytest, torch
@@ -16,7 +16,7 @@ from toys import few
 N = 512
 
 class LoRA(nn.Module):
-    "A frozen layer, and a trained one of a low rank"
+    "A frozen layer with a trained low-rank adapter"
     def __init__(self, n, m, r=4):
         super().__init__()
         self.base = nn.Linear(n, m).requires_grad_(False)
@@ -24,7 +24,7 @@ class LoRA(nn.Module):
     def forward(self, x): return self.base(x)+self.b(self.a(x))
 
 class Net(nn.Module):
-    "A frozen body with adapters and a batch norm that goes on averaging, and a teacher that follows past autograd"
+    "A frozen body with adapters and a batch norm that still averages, and a teacher that follows outside of autograd"
     def __init__(self):
         super().__init__()
         self.body = nn.Sequential(LoRA(N, N), nn.BatchNorm1d(N).requires_grad_(False), nn.ReLU(), LoRA(N, N))
@@ -45,7 +45,7 @@ BAD = [*TRAIN[:4], (TRAIN[4][0], TRAIN[4][1]*float('nan')), TRAIN[5]]
 def learner(path, *cbs, seed=0, train=TRAIN, model=Net):
     torch.manual_seed(seed)
     net = model()
-    torch.manual_seed(0)   # a run has a seed, and a pretrained model has weights
+    torch.manual_seed(0)   # the run's seed does not depend on that of the pretrained weights
     learn = Learner((train, VALID), net, nn.MSELoss(), opt_func=partial(torch.optim.Adam, lr=.003), path=path, cbs=list(cbs))
     learn.remove_cb(learn.progress)
     learn.logger = lambda row: None
@@ -86,14 +86,14 @@ def test_a_run_resumes(base, background, whole, tmp_path):
     assert [*folder(learn).glob('base-*.pth')]==bases and size(list_checkpoints(folder(learn))[0])<WHOLE/8 or base=='each'
 
 def test_what_changes_is_in_each_checkpoint(tmp_path):
-    "By its values: running statistics of a frozen norm, a teacher that follows"
+    "Tensors that differ from the base are saved even if they are not trained: statistics of a frozen norm, a teacher"
     learn = killed(tmp_path, CheckpointCallback('1ba', base='digest'))
     names = read_checkpoint(list_checkpoints(folder(learn))[0])['model'].keys()
     assert {'teacher.weight','body.1.running_mean','body.0.a.weight','head.bias'} <= names
     assert not {'body.0.base.weight','body.1.weight','body.3.base.bias'} & names
 
-def test_a_write_that_pytorch_does_not_count_is_in_the_next_checkpoint(tmp_path):
-    "One value of a frozen weight, through `.data`: a sample of the values, or PyTorch's count of writes, does not show it"
+def test_a_write_through_data_is_in_the_next_checkpoint(tmp_path):
+    "A write to one frozen value through `.data` shows neither in PyTorch's version counter nor in a sample of values"
     class Write(Callback):
         order = 1   # before the checkpoint of the batch
         def after_batch(self):
@@ -105,7 +105,7 @@ def test_a_write_that_pytorch_does_not_count_is_in_the_next_checkpoint(tmp_path)
 
 @pytest.mark.parametrize('base', ['auto','file'])
 def test_a_run_with_random_frozen_weights_is_not_lost(base, whole, tmp_path):
-    "The base of the new Learner is another one: that of the file is used"
+    "A new Learner with other frozen weights resumes with the base that was saved"
     killed(tmp_path, CheckpointCallback('1ba', base=base))
     assert not differences(whole, state(fit(learner(tmp_path, CheckpointCallback('1ba', base=base), seed=1), resume='auto')))
 
@@ -118,7 +118,7 @@ def test_another_base_raises(whole, tmp_path):
     assert not differences(whole, state(fit(learner(tmp_path, CheckpointCallback('1ba', base='digest')), resume='auto')))
 
 @pytest.mark.parametrize('how', ['gone','damaged','other'])
-def test_without_the_file_of_the_base_the_model_must_have_it(how, whole, tmp_path):
+def test_without_the_base_file_the_model_must_have_the_same_frozen_weights(how, whole, tmp_path):
     learn = killed(tmp_path, CheckpointCallback('1ba'))
     file, = folder(learn).glob('base-*.pth')
     if how=='gone': file.unlink()
@@ -150,7 +150,7 @@ def test_a_branch_and_a_replay_find_the_base(tmp_path):
 
 @pytest.mark.parametrize('source', ['memory','checkpoint'])
 @pytest.mark.parametrize('base', ['auto','digest'])
-def test_it_rolls_back(source, base, tmp_path):
+def test_a_run_with_a_base_rolls_back(source, base, tmp_path):
     learn = learner(tmp_path, RollBackOnNaN('1ba', source=source), CheckpointCallback('1ba', base=base), train=BAD)
     with pytest.warns(UserWarning, match='last good weights are restored'): fit(learn, 1)
     assert all(v.isfinite().all() for v in state(learn).values())
@@ -173,7 +173,7 @@ def test_saved_and_loaded(file, tmp_path):
     learn = fit(learner(tmp_path))
     path = learn.save(file, only_trained=True)
     again = learner(tmp_path)
-    again.model.teacher.load_state_dict(learn.model.teacher.state_dict())   # frozen, so it is a part of what was left out
+    again.model.teacher.load_state_dict(learn.model.teacher.state_dict())   # frozen, so the file does not have it
     with_opt = file=='m'
     again.load(file, with_opt=with_opt)
     assert size(path)<WHOLE/8+3*8*N*N*with_opt and not differences(state(learn), state(again))
@@ -198,10 +198,10 @@ def test_a_damaged_base_raises(tmp_path):
         torch.save({**s, 'base':wrong}, tmp_path/'wrong.pth')
         with pytest.raises(ValueError, match='is damaged: `base`'): learner(tmp_path).load(tmp_path/'wrong.pth')
 
-# weights of 8 bits, as those of bitsandbytes (entries in the state that it does not load) and of torchao (a tensor that wraps others)
+# weights of 8 bits, as in bitsandbytes (entries in the state_dict that do not load) and torchao (a tensor subclass)
 
 class Listed8(nn.Module):
-    "A layer of 8 bits, which writes its scale beside its weight, and cannot load it"
+    "A layer of 8 bits whose state_dict has its scale next to its weight, and which cannot load it"
     def __init__(self, n, m):
         super().__init__()
         w = torch.randn(m, n)/n**.5
@@ -213,7 +213,7 @@ class Listed8(nn.Module):
     def forward(self, x): return x@(self.weight.float()*self.scale).T
 
 class Wrapped8(nn.Module):
-    "A layer whose weight wraps two tensors"
+    "A layer whose weight is a tensor subclass that wraps two tensors"
     def __init__(self, n, m):
         super().__init__()
         w = torch.randn(m, n)/n**.5

@@ -1,5 +1,5 @@
-"""fastai 2.8.12's defects, by their numbers in the study that found them: here each test fails on the defect.
-Not here: those of parts that are not in the core (D10 D13 D15 D23 D24 D34 D35: schedules, trackers, hooks, lr_find, accumulation)."""
+"""Defects of fastai 2.8.12, by their numbers in the study that found them: each test fails if learnkit has the defect.
+Not included: those of parts that are not in the core (D10 D13 D15 D23 D24 D34 D35: schedules, trackers, hooks, lr_find, accumulation)."""
 import math, pickle, sys, threading
 from functools import partial
 from pathlib import Path
@@ -32,8 +32,8 @@ from learnkit.measure.adapters import *
 from toys import Reg, SGD, at, batches, count_calls, learner, model, throw, weights
 
 ERRORS = [ValueError('x'), KeyboardInterrupt(), StopIteration()]
-def limited(f, seconds=20):
-    "`f()`, but not for ever"
+def run_with_timeout(f, seconds=20):
+    "The result of `f()`, which may take at most `seconds`"
     res = []
     def run():
         try: res.append((f(), None))
@@ -44,10 +44,10 @@ def limited(f, seconds=20):
     if res[0][1] is not None: raise res[0][1]
     return res[0][0]
 
-# A. there is always a cleanup
+# A. cleanup always runs
 @pytest.mark.parametrize('e', ERRORS, ids=repr)
 def test_D01_cleanup_after_errors(e, tmp_path):
-    "fastai: nothing runs after an ordinary exception: the logger, the loss function, the file and `run=False` stay as they were then"
+    "fastai: nothing runs after an ordinary exception: logger, loss function, open file and `run=False` stay changed"
     done = []
     csv = CSVLogger()
     learn = learner(metrics=mae, path=tmp_path, cbs=[csv, at('cleanup', lambda s: done.append(s.learn.mode)), at('before_train', lambda s: setattr(s.learn, 'loss_func', F.l1_loss)),
@@ -57,11 +57,11 @@ def test_D01_cleanup_after_errors(e, tmp_path):
     assert done==['fit'] and (learn.logger,learn.loss_func)==before and csv.log_file.file is None and learn.mode is None and not learn.training
     assert all(cb.run for cb in learn.cbs) and torch.is_grad_enabled()
     n = len(csv.read_log())
-    learn.remove_cb(bad); learn.fit(2)    # fastai's CSVLogger recurses for ever here
+    learn.remove_cb(bad); learn.fit(2)    # fastai's CSVLogger recurses without end here
     assert len(csv.read_log())==n+2
 
-def test_D02_scopes_are_closed():
-    "fastai: what is entered in before_batch and left in after_loss stays entered after a CancelBatch between"
+def test_D02_scopes_are_closed_after_cancels_and_errors():
+    "fastai: a context entered in before_batch and exited in after_loss stays open after a CancelBatch in between"
     depth = []
     class Cast(Callback):
         def before_batch(self): depth.append(1)
@@ -75,8 +75,8 @@ def test_D02_scopes_are_closed():
         assert depth==[]
 
 @pytest.mark.parametrize('ev', ['after_fit', 'cleanup', 'after_exception'])
-def test_D03_one_failing_cleanup_does_not_starve_the_rest(ev):
-    "fastai: the first callback that raises in after_fit is the last one called. Here all clean up, and the first error is the one raised"
+def test_D03_one_failing_cleanup_does_not_stop_the_others(ev):
+    "fastai: no callback runs after one that raises in after_fit. Here all clean up, and the first error is raised"
     done = []
     cbs = [at('cleanup', lambda s: done.append('first')), at(ev, throw(ZeroDivisionError('x'))), at('cleanup', lambda s: done.append('last'))]
     if ev=='after_exception': cbs.append(at('after_batch', throw(ValueError('first error'))))
@@ -85,9 +85,9 @@ def test_D03_one_failing_cleanup_does_not_starve_the_rest(ev):
     assert done==['last','first'] and learn.mode is None
     if ev=='after_exception': assert any('ZeroDivisionError' in n for n in e.value.__notes__)
 
-# B. validate and get_preds are not half a fit
+# B. validate and get_preds are separate from fit
 class Tracker(Callback):
-    "Saves the best model, as users write it"
+    "Saves the best model, as a user would write it"
     order,modes = 60,('fit',)
     def before_fit(self): self.best,self.saves = math.inf,0
     def after_epoch(self):
@@ -95,8 +95,8 @@ class Tracker(Callback):
         if loss<self.best: self.best = loss; self.saves += 1; self.learn.save('best')
 
 @pytest.mark.parametrize('run', ['validate', 'get_preds'])
-def test_D04_inference_leaves_history_and_files(run, tmp_path):
-    "fastai: `learn.validate()` truncates history.csv, wipes the record, and overwrites the best checkpoint with any weights"
+def test_D04_inference_leaves_history_and_files_unchanged(run, tmp_path):
+    "fastai: `learn.validate()` truncates history.csv, clears the recorder and overwrites the best checkpoint"
     learn = learner(metrics=mae, path=tmp_path, cbs=[CSVLogger(), Tracker()])
     learn.fit(2)
     def state(): return ({p: p.read_bytes() for p in tmp_path.rglob('*') if p.is_file()}, list(learn.recorder.values), len(learn.recorder.losses),
@@ -108,35 +108,35 @@ def test_D04_inference_leaves_history_and_files(run, tmp_path):
 
 def test_D05_summary_fires_no_events():
     "fastai: `summary()` fires before_fit on the user's callbacks"
-    heard = []
+    fired = []
     class Log(Callback):
-        def __call__(self, ev): heard.append(ev)
-    learn = learner(cbs=Log); heard.clear()
+        def __call__(self, ev): fired.append(ev)
+    learn = learner(cbs=Log); fired.clear()
     learn.summary(); learn.show_training_loop()
-    assert heard==[]
+    assert fired==[]
 
 def test_D06_no_deadlocks():
-    "fastai: its lock is not re-entrant and not released: get_preds in a callback of validate, or after an error, waits for ever"
+    "fastai: its lock is neither re-entrant nor released: get_preds in a callback of validate, or after an error, hangs"
     learn = learner(cbs=[FetchPredsCallback(), at('after_validate', lambda s: s.mode=='validate' and s.learn.get_preds())])
-    limited(learn.validate); limited(lambda: learn.fit(1))
+    run_with_timeout(learn.validate); run_with_timeout(lambda: learn.fit(1))
     learn = learner(cbs=[bad := at('before_fit', throw(ValueError('x')))])
     with pytest.raises(ValueError): learn.validate()
     learn.remove_cb(bad)
-    limited(learn.validate); limited(learn.get_preds)
+    run_with_timeout(learn.validate); run_with_timeout(learn.get_preds)
 
 def test_D07_cancel_fit_ends_validate():
-    "fastai: TerminateOnNaN during `learn.validate()` gives the user a bare CancelFitException"
+    "fastai: TerminateOnNaN during `learn.validate()` raises a bare CancelFitException to the user"
     learn = learner(cbs=at('after_batch', throw(CancelFit()), order=60))
     assert len(learn.validate())==1
-    assert len(learn.get_preds()[0])==4   # what was predicted before: one batch
+    assert len(learn.get_preds()[0])==4   # the predictions up to then: one batch
 
 def test_D08_a_fit_inside_a_run_raises():
-    "fastai: overwrites n_epoch, epoch and the record of the outer one"
+    "fastai: the inner fit overwrites n_epoch, epoch and the recorder of the outer one"
     learn = learner(cbs=at('after_epoch', lambda s: s.learn.fit(5), lambda s: s.epoch==1, order=60))
     with pytest.raises(RuntimeError, match='`fit` inside a running `fit`'): learn.fit(3)
     assert learn.n_epoch==3 and learn.epoch==1 and len(learn.recorder.values)==2
 
-# C. record and metrics
+# C. recorder and metrics
 def test_D09_start_epoch(tmp_path):
     "fastai: skipped epochs leave empty rows, on which every tracker fails"
     seen = []
@@ -145,7 +145,7 @@ def test_D09_start_epoch(tmp_path):
     assert [r['epoch'] for r in learn.recorder.history]==[3,4] and None not in learn.recorder.values[0] and seen==[(3,.6),(4,.8)]
 
 def test_D11_columns_stay_in_place(tmp_path):
-    "fastai: what a cancelled phase leaves out shifts the rest of its row to the left"
+    "fastai: values missing after a cancelled phase shift the rest of the row to the left"
     learn = learner(metrics=mae, path=tmp_path, cbs=[CSVLogger(), at('after_batch', throw(CancelTrain()), lambda s: s.training and s.epoch==0)])
     learn.fit(2)
     names = list(learn.recorder.metric_names)
@@ -155,7 +155,7 @@ def test_D11_columns_stay_in_place(tmp_path):
 
 @pytest.mark.parametrize('ev', ['before_batch', 'after_pred'])
 def test_D12_cancelled_batches_are_not_recorded(ev):
-    "fastai: recorded with the loss of the batch before; a run of nothing but cancelled batches reports a loss of 0.0"
+    "fastai: a cancelled batch is recorded with the loss of the one before; if all are cancelled, the loss is 0.0"
     learn = learner(metrics=mae, cbs=at(ev, throw(CancelBatch()), lambda s: s.iter in skip)); skip = {1}
     losses = []
     with learn.added_cbs(at('after_loss', lambda s: losses.append(s.loss.item()), lambda s: s.training)): learn.fit(1)
@@ -167,7 +167,7 @@ def test_D12_cancelled_batches_are_not_recorded(ev):
     assert learn.validate()==[None,None] and learn.get_preds()[0] is None
 
 def test_D14_hypers_are_not_copies():
-    "fastai: over torch optimizers `opt.hypers` are copies, so ReduceLROnPlateau changes nothing"
+    "fastai: `opt.hypers` of a torch optimizer are copies, so ReduceLROnPlateau has no effect"
     learn = learner(opt_func=partial(SGD, momentum=.9)); learn.fit(1)
     for h in learn.opt.hypers: h['lr'] /= 10; h['mom'] = .5
     assert learn.opt.opt.param_groups[0]['lr']==.005 and learn.opt.opt.param_groups[0]['momentum']==.5
@@ -186,7 +186,7 @@ def test_D16_metrics():
 def test_D17_means_of_processes_are_weighted(monkeypatch):
     "fastai: gathers each process's mean, and weights their mean by its own batch size; gathers the smoothed loss every training batch"
     calls = []
-    def gather(x): calls.append(1); return torch.cat([x, torch.tensor([[10.,2.,0.]], dtype=x.dtype)])   # another one: 2 items, sum 10, and a mean
+    def gather(x): calls.append(1); return torch.cat([x, torch.tensor([[10.,2.,0.]], dtype=x.dtype)])   # another process: 2 samples, sum 10, and a mean
     monkeypatch.setattr(learnkit.measure.metric, 'num_shards', lambda: 2); monkeypatch.setattr(learnkit.measure.metric, 'maybe_gather', gather)
     learn = learner(n=20, nv=2)
     loss = AvgLoss()
@@ -196,7 +196,7 @@ def test_D17_means_of_processes_are_weighted(monkeypatch):
     assert loss.value==pytest.approx((8*1+10)/(8+2))
     calls.clear(); learn.fit(1); assert len(calls)<=2
 
-# D. callback machinery
+# D. callbacks
 class Odd(Exception):
     def __init__(self, a, b): super().__init__(a, b); self.a,self.b = a,b
 @pytest.mark.parametrize('e', [ValueError(), AssertionError(), Odd(1, 2), OSError(2, 'gone', 'x.txt'), KeyError('k'), UnicodeDecodeError('utf8', b'x', 0, 1, 'bad')], ids=repr)
@@ -213,7 +213,7 @@ def test_D18_errors_stay_what_they_are(e):
 
 @pytest.mark.parametrize('name', ['Opt', 'Model', 'AddCb', 'X', 'Dls', 'Loss', 'Fit', 'Recorder_', 'Pred', 'Validate', 'Xb', 'SmoothLoss', 'Mode', 'Epoch', 'StopReason', 'Logger', 'Save', 'Path', 'Metrics', 'Training'])
 def test_D19_names_that_would_hide_attributes(name):
-    "fastai: class OptCallback replaces `learn.opt`, AddCbCallback `learn.add_cb`. Here it is refused, with advice, and nothing has changed"
+    "fastai: OptCallback replaces `learn.opt`, AddCbCallback `learn.add_cb`. Here `add_cb` raises and changes nothing"
     cb = type(f'{name}Callback', (Callback,), {})()
     learn = learner()
     if name=='Recorder_': assert learn.add_cb(cb).recorder_ is cb; return
@@ -232,20 +232,20 @@ def test_D19_two_of_a_class():
     learn.remove_cb(b); assert not hasattr(learn, 'a')
 
 def test_D20_handlers_are_not_found_by_delegation():
-    "fastai: a model with a method `after_epoch` has it called once for each callback that lacks one"
+    "fastai: a method `after_epoch` of the model is called once for each callback that has none"
     class Model(Reg):
         calls = 0
         def after_epoch(self): Model.calls += 1
         before_fit = after_fit = after_batch = cleanup = after_epoch
     learn = learner(model=Model(), cbs=[Callback(), Callback()]); learn.fit(1); learn.validate()
     assert Model.calls==0
-    class Hears(Callback):
+    class HasCall(Callback):
         def __call__(self, ev): return super().__call__(ev)
-    learner(model=Model(), cbs=Hears).fit(1)
+    learner(model=Model(), cbs=HasCall).fit(1)
     assert Model.calls==0
 
 def test_D21_temporary_callbacks():
-    "fastai: `fit(cbs=SomeClass)` removes all instances afterwards, also permanent ones; `removed_cbs(Class)` brings back a default one"
+    "fastai: `fit(cbs=A)` then removes permanent instances of A too; `removed_cbs(A)` restores a new instance"
     class A(Callback):
         def __init__(self, v=0): self.v = v
     keep = A(7)
@@ -257,24 +257,24 @@ def test_D21_temporary_callbacks():
     assert isinstance(learn.progress, ProgressCallback)
 
 def test_D22_typos_and_own_events():
-    "fastai: `after_bach` is never called, and nobody says so; events cannot be added"
+    "fastai: a handler `after_bach` is never called, without a warning; events cannot be added"
     for name,meant in (('after_bach','after_batch'), ('before_vaildate','before_validate'), ('after_trian','after_train')):
         with pytest.raises(TypeError, match=f'{name}.*{meant}'): type('A', (Callback,), {name: lambda self: None})
         with pytest.raises(TypeError, match=meant): Callback(**{name: print})
     event.register('before_coffee')
-    heard = []
+    fired = []
     class A(Callback):
-        def before_coffee(self): heard.append(self.epoch)
+        def before_coffee(self): fired.append(self.epoch)
         def after_epoch(self): self.learn('before_coffee')
     learner(cbs=A).fit(2)
-    assert heard==[0,1]
+    assert fired==[0,1]
 
 # E. data and models
 class Named(nn.Module):
     def __init__(self): super().__init__(); self.lin = nn.Linear(4,1)
     def forward(self, x, scale=1, **kw): return dict(out=self.lin(x)*scale)
 def test_D25_mappings():
-    "fastai: a dict for a batch is a TypeError, a dict of predictions too"
+    "fastai: batches and predictions that are dicts raise a TypeError"
     x = torch.randn(6,4)
     dl = [dict(x=x, scale=torch.ones(6,1), y=x.sum(1,keepdim=True))]*2
     learn = Learner(DataLoaders(dl, dl), Named(), lambda p,t: F.mse_loss(p['out'], t), SGD)
@@ -285,7 +285,7 @@ def test_D25_mappings():
 class Stream(IterableDataset):
     def __iter__(self): return iter([(torch.ones(4)*i, torch.ones(1)) for i in range(10)])
 def test_D26_without_len():
-    "fastai: a loader without a length is a TypeError before the first batch"
+    "fastai: a loader without a length raises a TypeError before the first batch"
     dl = DataLoader(Stream(), batch_size=4)
     learn = Learner(DataLoaders(dl, dl), Reg(), F.mse_loss, SGD)
     pcts = []
@@ -295,13 +295,13 @@ def test_D26_without_len():
 
 @pytest.mark.parametrize('args', [(), (None,)], ids=repr)
 def test_D27_without_validation(args):
-    "fastai: an IndexError, or a TypeError"
+    "fastai: without validation data, `fit` raises an IndexError or a TypeError"
     learn = learner(dls=DataLoaders(batches(3), *args), metrics=mae)
     learn.fit(2)
     assert list(learn.recorder.metric_names)==['epoch','train_loss','time'] and len(learn.recorder.values[0])==1
 
-def test_D28_plain_torch_loaders():
-    "fastai: get_preds, summary, predict fail on torch's own DataLoader"
+def test_D28_plain_pytorch_loaders():
+    "fastai: get_preds, summary and predict fail with a PyTorch DataLoader"
     ds = TensorDataset(torch.randn(10,4), torch.randn(10,1))
     learn = Learner(DataLoaders(DataLoader(ds, batch_size=4, shuffle=True), DataLoader(ds, batch_size=4)), Reg(), F.mse_loss, SGD)
     learn.fit(1)
@@ -310,7 +310,8 @@ def test_D28_plain_torch_loaders():
     torch.testing.assert_close(learn.predict(ds[3][0])[2], preds[3]); assert '5 parameters' in learn.summary()
 
 def test_D29_models_and_optimizers():
-    "fastai: a model without parameters is a StopIteration; raw torch optimizers have no `set_hypers`; norms and biases decay regardless of wd_bn_bias"
+    """fastai: a model without parameters raises StopIteration; PyTorch optimizers have no `set_hypers`; norms and
+    biases decay regardless of wd_bn_bias"""
     class Sum(nn.Module):
         def forward(self, x): return x.sum(1, keepdim=True)
     learn = learner(model=Sum())
@@ -328,7 +329,7 @@ def test_D29_models_and_optimizers():
 
 # F. state
 def test_D30_a_fit_continues_where_it_stopped(tmp_path):
-    "fastai: weights resume exactly at an epoch's end if the optimizer's state is kept. (Whole checkpoints are of a later part.)"
+    "fastai: weights resume exactly at the end of an epoch if the optimizer state is saved"
     opt = partial(torch.optim.Adam, betas=(.8,.9))
     a,b = learner(opt_func=opt, path=tmp_path),learner(opt_func=opt, path=tmp_path, model=model(1))
     a.fit(2); a.save('m'); a.fit(2)
@@ -336,7 +337,7 @@ def test_D30_a_fit_continues_where_it_stopped(tmp_path):
     assert torch.equal(weights(a), weights(b))
 
 def test_D31_nothing_is_swallowed(tmp_path):
-    "fastai: bare excepts hide optimizers that do not fit, metrics that fail, and running out of memory"
+    "fastai: bare excepts hide optimizer states that do not match, failing metrics and out-of-memory errors"
     a = learner(path=tmp_path, opt_func=torch.optim.Adam); a.fit(1); a.save('m')
     b = learner(path=tmp_path, opt_func=SGD)
     before = weights(b)
@@ -354,14 +355,14 @@ def test_D31_nothing_is_swallowed(tmp_path):
     with pytest.raises(torch.OutOfMemoryError): to_concat([torch.ones(2).as_subclass(T)]*2)
 
 def test_D32_a_failed_pickle_changes_nothing():
-    "fastai: if `export` fails, the Learner has lost its optimizer and its data"
+    "fastai: a failed `export` leaves the Learner without its optimizer and its data"
     learn = learner(loss_func=lambda p,t: F.mse_loss(p, t)); learn.fit(1)
     opt,dls = learn.opt,learn.dls
     with pytest.raises((pickle.PicklingError, AttributeError)): pickle.dumps(learn)
     assert learn.opt is opt and learn.dls is dls
     learn.fit(1)
 
-def test_D33_rank_in_the_environment(tmp_path, monkeypatch):
+def test_D33_rank_in_the_environment_of_one_process(tmp_path, monkeypatch):
     "fastai: with RANK in the environment of a single process, `save` returns a path and writes nothing"
     monkeypatch.setenv('RANK', '1'); monkeypatch.setenv('WORLD_SIZE', '2')
     learn = learner(path=tmp_path); learn.fit(1)
@@ -369,26 +370,26 @@ def test_D33_rank_in_the_environment(tmp_path, monkeypatch):
 
 # G. speed
 def test_D36_pct_train_does_not_drift():
-    "fastai: adds up 1/n a thousand times, and schedules are asked for more than the end"
+    "fastai: adds up 1/n a thousand times, so that schedules are evaluated beyond their end"
     got = []
     learn = learner(n=700, nv=0, bs=1, cbs=at('after_batch', lambda s: got.append(s.pct_train), order=-5))
     learn.fit(3)
     assert got==pytest.approx([(i+1)/2100 for i in range(2100)], abs=1e-15) and got[-1]==max(got)==1
 
 class Reads(TorchDispatchMode):
-    "Counts what makes the program wait for the device"
+    "Counts the operations that wait for the device"
     n = 0
     def __torch_dispatch__(self, func, types, args=(), kw=None):
         if func in (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.is_nonzero.default): self.n += 1
         return func(*args, **(kw or {}))
 
 def test_D37_batches_do_not_wait():
-    "fastai: reads the loss back from the device in every training batch, and each metric in every batch of validation"
+    "fastai: reads the loss from the device in each training batch, and each metric in each validation batch"
     m = Reads()
     on,off = lambda s: m.__enter__(), lambda s: m.__exit__(None,None,None)
     cbs = [at('before_train', on, order=70), at('after_train', off, order=-70), at('before_validate', on, order=70), at('after_validate', off, order=-70)]
     learn = learner(n=100, nv=50, metrics=[mae, rmse], cbs=cbs)
-    with learn.no_bar(): learn.fit(2)   # the bar reads when it draws, a few times a second
+    with learn.no_bar(): learn.fit(2)   # the bar reads the loss when it draws, a few times a second
     assert m.n==0
 
 def calls_per_batch(learn, n):
@@ -401,17 +402,17 @@ def calls_per_batch(learn, n):
     count_calls(lambda: learn.fit(1), counts)
     return (marks[1]-marks[0])/(n-20)
 
-def test_D38_deaf_callbacks_cost_nothing():
-    "fastai: 1912 Python calls a batch, and 280 more for each callback that hears nothing of it"
-    class Deaf(Callback):
+def test_D38_callbacks_without_batch_handlers_cost_nothing():
+    "fastai: 1912 Python calls a batch, and 280 more for each callback without handlers of batches"
+    class NoBatchHandlers(Callback):
         def before_fit(self): pass
         def after_epoch(self): pass
     base = calls_per_batch(learner(60, 0), 60)
-    assert calls_per_batch(learner(60, 0, cbs=[Deaf() for _ in range(50)]), 60)<=base+1
+    assert calls_per_batch(learner(60, 0, cbs=[NoBatchHandlers() for _ in range(50)]), 60)<=base+1
     assert base<200, base
 
-def test_D39_importing_is_light_and_devices_are_not_named():
-    "fastai: AMP and DDP say 'cuda', whatever there is"
+def test_D39_cuda_is_not_hard_coded():
+    "fastai: AMP and DDP use 'cuda' on any device"
     root = Path(learnkit.__file__).parent
     found = [(p.name, i) for p in root.rglob('*.py') for i,l in enumerate(p.read_text().splitlines()) if '.cuda(' in l or "autocast('cuda" in l]
     assert not found

@@ -1,5 +1,6 @@
-"""Input and output fail at each call, once or from then on, in every way that a system has; memory runs out; the power fails with what was not flushed.
-The run goes on, each failure is counted, what was complete stays readable, and when the fault is gone the next save is complete."""
+"""Each I/O call of a run fails, once or from then on, with each error of the system; memory runs out; the power fails
+and unflushed data is lost. The run continues, failures are counted, complete checkpoints stay readable, and the next save after the
+fault is complete."""
 import errno, os, shutil, subprocess, sys, threading, time, warnings
 from itertools import combinations
 from pathlib import Path
@@ -25,10 +26,10 @@ pytestmark = [few(10_000, 2), pytest.mark.skipif(os.name!='posix', reason='calls
 torch.set_num_threads(1)
 root = Path(__file__).resolve().parents[2]
 
-def heard(w, words='could not be written'): return [str(o.message) for o in w if words in str(o.message)]
+def messages(w, words='could not be written'): return [str(o.message) for o in w if words in str(o.message)]
 
 class Faulty(Failing):
-    "Call number `at` fails, and with `stays` all later ones; `fault` is a number of an error of the system, or an exception"
+    "Call number `at` fails, with `stays` all later ones too; `fault` is an errno or an exception class"
     def __init__(self, at=None, fault=errno.EIO, stays=False, **kwargs): super().__init__(at, **kwargs); self.fault,self.stays = fault,stays
     def call(self, name, f, *args, **kwargs):   # the lock has tests of its own
         if name not in self.only or '.lock' in str(args[:1]): return f(*args, **kwargs)
@@ -36,44 +37,44 @@ class Faulty(Failing):
         self.n += 1
         if self.at is None or not (self.n-1==self.at or self.stays and self.n-1>self.at): return f(*args, **kwargs)
         if name=='write': f(args[0][:len(args[0])//2])   # half of it arrives
-        if name=='close': f(*args, **kwargs)             # the descriptor is gone in any case
+        if name=='close': f(*args, **kwargs)             # the descriptor is closed in any case
         raise OSError(self.fault, os.strerror(self.fault)) if isinstance(self.fault, int) else self.fault()
 
 faults = dict(no_space=errno.ENOSPC, error=errno.EIO, invalid=errno.EINVAL, quota=errno.EDQUOT, read_only=errno.EROFS, memory=MemoryError)
 
-# each call of a run
+# a failure at each call of a run
 
 def run(folder, *args, **kwargs):
-    "A run of two saves in which calls fail; returns it, the calls and the warnings"
+    "A run with two saves in which calls fail; returns the Learner, the calls and the warnings"
     with warnings.catch_warnings(record=True) as w, Faulty(*args, **kwargs) as calls:
         warnings.simplefilter('default')
         learn = fit(learner(folder, every='5ba', keep=2), 1)
-    return learn,calls.seen,heard(w)
+    return learn,calls.seen,messages(w)
 
 @few(0, 1)
 @pytest.mark.parametrize('fault,stays', [('no_space', False), ('memory', True), *slow(*((f,s) for f in faults for s in (False, True) if (f,s) not in (('no_space', False), ('memory', True))))])
 def test_whichever_call_fails_the_run_continues(fault, stays, tmp_path):
-    "The weights are those of an undisturbed run, each failed save is counted, and what was complete can be read. A MemoryError ended the run"
+    "Weights are those of a run without faults, failed saves are counted, and complete ones can be read"
     straight,seen,none = run(tmp_path/'straight')
     writes = [i for i,name in enumerate(seen) if name=='write']
     alike = {i for i in writes if seen[i-1]==seen[i+1]=='write'} - {writes[len(writes)//3]}
-    fails = 'write','fsync','replace'   # these must be noticed
+    fails = 'write','fsync','replace'   # a failure of these must be reported
     assert not none and len(seen)-len(alike)>30
-    first = seen.index('unlink')*(fault=='memory')   # without memory to make a folder no run begins
+    first = seen.index('unlink')*(fault=='memory')   # without memory to create the folder, no run begins
     for at in (i for i in range(first, len(seen)) if i not in alike):
-        learn,_,said = run(tmp_path/f'{at}', at, faults[fault], stays)
+        learn,_,warned = run(tmp_path/f'{at}', at, faults[fault], stays)
         what,folder = f'{at}: {seen[at]}',learn.checkpoint.folder
         assert equal(straight.model.state_dict(), learn.model.state_dict()), what
-        assert said or fault=='invalid' or seen[at] not in fails, what
+        assert warned or fault=='invalid' or seen[at] not in fails, what
         for p in list_checkpoints(folder): assert read_checkpoint(p)['model'], what
-        if stays and at<9: assert [m.split(' could')[0] for m in said]==['a checkpoint', '2 checkpoints of this fit, including the latest,'] and not list_checkpoints(folder), what
+        if stays and at<9: assert [m.split(' could')[0] for m in warned]==['a checkpoint', '2 checkpoints of this fit, including the latest,'] and not list_checkpoints(folder), what
         elif at>len(seen)//2+5: assert list_checkpoints(folder), what
         learn.checkpoint.save(9, 0)
         assert equal(newest_checkpoint(folder)[1]['model'], learn.model.state_dict()), what
         assert {p.stem for p in folder.glob('*.pth')}=={p.stem for p in folder.glob('*.json')} and not list(folder.glob('.*.tmp')), what
 
 def test_a_folder_that_cannot_be_flushed(tmp_path, monkeypatch):
-    "CIFS and some of FUSE answer EINVAL: no checkpoint was ever complete, and data files piled up"
+    "On CIFS and some FUSE file systems fsync of a folder fails with EINVAL; checkpoints are written without it"
     fsync = os.fsync
     def fails(fd):
         if os.path.isdir(f'/proc/self/fd/{fd}'): raise OSError(number, os.strerror(number))
@@ -89,17 +90,17 @@ def test_a_folder_that_cannot_be_flushed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize('background', [False, True])
 def test_no_memory_for_a_copy(background, tmp_path, monkeypatch):
-    "A MemoryError ended the run, or was lost in the thread; 'a warning each time' came once"
+    "A MemoryError in a save is reported each time, and the run continues; it used to end the run or be lost"
     import learnkit.recovery.state as m
     def full(*args, _copy=m.to_serializable, **kwargs):
-        if 'place' in args: return _copy(*args, **kwargs)   # a few numbers: where the data are
+        if 'place' in args: return _copy(*args, **kwargs)   # a few numbers: the position in the data
         raise MemoryError('cannot allocate')
     def start(self): monkeypatch.setattr(m, 'to_serializable', full)
     with warnings.catch_warnings(record=True) as w:
         warnings.simplefilter('default')
         learn = fit(learner(tmp_path, every='2ba', background=background), 1, cbs=Callback(before_train=start))
-    said = heard(w)
-    assert learn.train_iter==7 and len(said)==4 and said[-1].startswith('4 checkpoints of this fit, including the latest, could not be written: MemoryError: cannot allocate')
+    warned = messages(w)
+    assert learn.train_iter==7 and len(warned)==4 and warned[-1].startswith('4 checkpoints of this fit, including the latest, could not be written: MemoryError: cannot allocate')
 
 def test_no_thread_can_be_started(tmp_path, monkeypatch):
     import learnkit.recovery.checkpoint as m
@@ -109,8 +110,8 @@ def test_no_thread_can_be_started(tmp_path, monkeypatch):
     with pytest.warns(UserWarning, match="could not be written: RuntimeError: can't start new thread"): learn = fit(learner(tmp_path, background=True), 1)
     assert learn.train_iter==7
 
-def test_a_state_that_no_file_can_hold_any_more(tmp_path):
-    "In the third batch a callback puts something odd into the state of the run: the run goes on, and says it"
+def test_a_state_that_becomes_unserializable(tmp_path):
+    "An object in `learn.state` that no checkpoint can hold, set by a callback during the run, warns; the run continues"
     def odd(self):
         if self.learn.train_iter==2: self.learn.state.odd = object()
         if self.learn.train_iter==5: self.learn.state.odd = 3
@@ -118,7 +119,7 @@ def test_a_state_that_no_file_can_hold_any_more(tmp_path):
     assert newest_checkpoint(learn.checkpoint.folder)[1]['state']=={'odd':3}
 
 def test_the_first_checkpoint_is_read_back(tmp_path, monkeypatch):
-    "If what this run writes cannot be read, for whatever reason, it is known at the first save"
+    "If the checkpoints of a run cannot be read, for whatever reason, the first save reports it"
     import learnkit.recovery.file as m
     save,read = torch.save,[]
     monkeypatch.setattr(m.torch, 'save', lambda state, f: save(dict(state, more=Crash(1)), f))
@@ -131,10 +132,10 @@ def test_the_first_checkpoint_is_read_back(tmp_path, monkeypatch):
     fit(learner(tmp_path/'c', every='2ba'), 1)
     assert read==['step-00000002.pth']   # once in a fit
 
-# metrics and notes
+# metrics and manifests
 
 class Several(Metric):
-    "A metric of several numbers"
+    "A metric whose value is not one number"
     def __init__(self, value): self.of,self.n = value,0
     name = 'several'
     def reset(self): self.n = 0
@@ -149,7 +150,8 @@ several = dict(tensor=lambda n: torch.arange(3)*n, matrix=lambda n: torch.eye(2)
 @pytest.mark.parametrize('background', [False, True])
 @pytest.mark.parametrize('name', several)
 def test_metrics_of_several_numbers(name, background, tmp_path):
-    "They ended the run at its first save after an epoch, or in the background ended all saving without a word; with more than ten classes every note was damaged"
+    """Values of metrics that are not one number are saved and resumed; they used to end the run, or in the background
+    all saving, and with more than ten classes the manifest could not be read"""
     def make(folder):
         learn = learner(folder, every='3ba', background=background)
         learn.metrics = [Several(several[name])]
@@ -165,27 +167,27 @@ def test_metrics_of_several_numbers(name, background, tmp_path):
     assert equal(straight.model.state_dict(), resumed.model.state_dict())
     assert [str(r['valid_several']) for r in straight.recorder.history if name!='array']==[str(r['valid_several']) for r in resumed.recorder.history if name!='array']
 
-def test_values_that_are_no_numbers_are_not_among_the_best(tmp_path):
-    "A NaN in the middle made the order of the others arbitrary, and the best was deleted; a text was a TypeError"
+def test_values_that_are_not_numbers_are_not_among_the_best(tmp_path):
+    "NaN, text and other values are skipped; a NaN used to make the order arbitrary, and the best was deleted"
     for i,v in enumerate([.5, float('nan'), .2, .4, 'x', None, [1], True, .9], 1): write_checkpoint(dict(epoch=i, done=0, train_iter=i), tmp_path/f'step-{i:08}.pth', value=v)
     r = Retention(1, 2, Monitor('valid_loss', 'min'))
     r.prune(tmp_path)
     assert [(v,p.name[-5]) for v,p in r.find_best(tmp_path)]==[(.2,'3'), (.4,'4')]
 
-# what stays
+# retention
 
 def positions(learn): return [p.stem for p in list_checkpoints(learn.checkpoint.folder)]
 
 def test_how_many_are_kept(tmp_path):
-    "The end of the fit was saved twice, so that `keep=2` left one position; `keep=None` keeps all"
+    "`keep=2` keeps two positions, the end of the fit being saved once; `keep=None` keeps all"
     assert positions(fit(learner(tmp_path/'a', every='1ep', keep=2)))==['step-00000021-final', 'step-00000014-epoch-1']
     assert positions(fit(learner(tmp_path/'b', every='7ba', keep=3)))==['step-00000021-final', 'step-00000014', 'step-00000007']
     assert positions(fit(learner(tmp_path/'c', every='1ep', keep=1)))==['step-00000021-final']
     assert len(positions(fit(learner(tmp_path/'d', every='1ba', keep=None))))==21
 
 @pytest.mark.parametrize('background', [False, True])
-def test_after_each_save_it_is_the_newest(background, tmp_path):
-    "Three damaged checkpoints of later batches: all that the run which begins anew saved was deleted at once, until it had passed them"
+def test_each_save_is_the_newest_checkpoint(background, tmp_path):
+    "A run that starts over after damaged checkpoints of later batches keeps its own; they used to be deleted at once"
     folder = fit(learner(tmp_path, every='5ba')).checkpoint.folder
     for p in folder.glob('*.pth'): p.write_bytes(p.read_bytes()[:-1])
     (folder/'step-00000004.pth').write_bytes(b'killed before its manifest was written')
@@ -203,26 +205,26 @@ def test_after_each_save_it_is_the_newest(background, tmp_path):
     assert not (folder/'step-00000004.pth').exists()
 
 def test_a_link_stays_a_link(tmp_path):
-    "`learn.save` replaced a link by a file, and what it led to stayed old"
+    "Saving through a symlink writes its target; the link used to be replaced by a file"
     (tmp_path/'far').mkdir()
     link,target = tmp_path/'m.pth',tmp_path/'far'/'real.pth'
     for before in (False, True):
         if before: link.unlink(); target.unlink(); torch.save(dict(a=1), target)
-        link.symlink_to(target)   # it need not exist yet
+        link.symlink_to(target)   # the target need not exist yet
         write_atomic(dict(a=2), link)
         assert link.is_symlink() and torch.load(target, weights_only=True)=={'a':2} and [p.name for p in (tmp_path/'far').iterdir()]==['real.pth']
 
 # the best model
 
 class Losses(nn.MSELoss):
-    "In validation, the prescribed losses one after the other"
+    "In validation, returns the given losses one after the other"
     def __init__(self, values): super().__init__(); self.values = [*values]
     def forward(self, pred, targ):
         loss = super().forward(pred, targ)
         return loss if pred.requires_grad else loss*0 + self.values[min(self.seen(), len(self.values)-1)]
 
 def best_of(path, values, full=(), cbs=(), **kwargs):
-    "A run whose disk is full in the epochs `full`, the weights after each epoch, and what was said"
+    "A run whose disk is full in the epochs `full`: the Learner, the weights after each epoch and the warnings"
     weights = []
     class Full(Callback):
         order = -1000
@@ -241,26 +243,26 @@ def best_of(path, values, full=(), cbs=(), **kwargs):
         warnings.simplefilter('default')
         try: fit(learn, len(values), cbs=Full())
         except SystemError: pass
-    return learn,weights,heard(w, 'the model could not be saved')
+    return learn,weights,messages(w, 'the model could not be saved')
 
 @few(3, 3)
 @pytest.mark.parametrize('fname', ['model', 'model.safetensors'])
 @pytest.mark.parametrize('full', [(1,), (1, 2), (1, 2, 3), (1, 2, 3, 'end'), (0, 1, 2, 3, 'end'), (0,)])
 def test_the_best_model_is_not_lost_on_a_full_disk(full, fname, tmp_path):
-    "A full disk ended the run; now the best model is held in memory, written when there is room, and is the model at the end in any case"
-    learn,weights,said = best_of(tmp_path, [.5, .1, .3, .2], full, fname=fname)
+    "The best model is held in memory, written when there is space, and loaded at the end; the run used to end"
+    learn,weights,warned = best_of(tmp_path, [.5, .1, .3, .2], full, fname=fname)
     assert equal(learn.model.state_dict(), weights[1])
-    assert len(said)==len(full), said
+    assert len(warned)==len(full), warned
     path = tmp_path/'models'/(fname if 'safe' in fname else 'model.pth')
     if 'end' not in full: assert equal({k:v for k,v in read_state(path).items()}, weights[1]) and learn.save_model.held is None
     elif 0 not in full:   assert equal({k:v for k,v in read_state(path).items()}, weights[0])
-    if len(full)>1: assert f'{len(full)} times in this fit' in said[-1]
+    if len(full)>1: assert f'{len(full)} times in this fit' in warned[-1]
     assert not path.parent.exists() or not list(path.parent.glob('.*'))
 
 @few(2)
 @pytest.mark.parametrize('k', [9, 14, 16, 21, 25])
 def test_the_best_model_is_not_lost_when_the_run_is_killed(k, tmp_path):
-    "It is in memory only, and the process ends: it is in the checkpoint"
+    "A best model that is only in memory when the process is killed is in the checkpoint"
     values,full = [.5, .1, .3, .2],(1, 2, 3)
     straight = best_of(tmp_path/'a', values, full)[0]
     best_of(tmp_path/'b', values, full, cbs=[lambda: Crash(k)])
@@ -269,19 +271,19 @@ def test_the_best_model_is_not_lost_when_the_run_is_killed(k, tmp_path):
 
 @pytest.mark.parametrize('kwargs', [dict(every_epoch=True), dict(every='3ba'), dict(at_end=True)], ids=str)
 def test_regular_saves_on_a_full_disk(kwargs, tmp_path):
-    learn,weights,said = best_of(tmp_path, [.5, .1], (0, 1, 'end'), **kwargs)
-    assert equal(learn.model.state_dict(), weights[1]) and said and not list(tmp_path.glob('models/*')) and learn.save_model.held is None
+    learn,weights,warned = best_of(tmp_path, [.5, .1], (0, 1, 'end'), **kwargs)
+    assert equal(learn.model.state_dict(), weights[1]) and warned and not list(tmp_path.glob('models/*')) and learn.save_model.held is None
 
-def test_averaged_weights_do_not_stay_after_a_save_that_failed(tmp_path, monkeypatch):
-    "`after_save_model` was not called then, and what stands in for the weights while they are written stayed in the model"
-    heard = []
-    learn = learner(tmp_path, cbs=[lambda: Callback(before_save_model=lambda cb: heard.append("before"), after_save_model=lambda cb: heard.append("after"))])
+def test_after_save_model_is_called_if_the_save_fails(tmp_path, monkeypatch):
+    "Otherwise averaged weights, which replace the weights while they are written, would stay in the model"
+    events = []
+    learn = learner(tmp_path, cbs=[lambda: Callback(before_save_model=lambda cb: events.append("before"), after_save_model=lambda cb: events.append("after"))])
     fit(learn, 1)
     with pytest.raises(OSError), Faulty(0, errno.ENOSPC, only=['fsync']): learn.save('x')
-    assert heard==['before', 'after']
+    assert events==['before', 'after']
 
-def test_another_folder_in_the_middle(tmp_path, monkeypatch):
-    "`os.chdir` split the checkpoints, the best model was not found at the end, and what is exported then was written elsewhere"
+def test_a_change_of_the_working_directory_during_a_fit(tmp_path, monkeypatch):
+    "After `os.chdir` in a callback, checkpoints, the best model and the export stay in the folder of the run"
     (tmp_path/'a').mkdir(); (tmp_path/'b').mkdir()
     def move(self):
         if self.learn.train_iter==10: os.chdir('../b')
@@ -293,10 +295,10 @@ def test_another_folder_in_the_middle(tmp_path, monkeypatch):
         moved = fit(make(), cbs=Callback(before_batch=move))
     assert not list((tmp_path/'b').iterdir()) and (tmp_path/'a'/'model.pt2').read_text()=='exported' and len(list((tmp_path/'a').rglob('step-*.pth')))==3
     os.chdir(tmp_path/'a')
-    resumed = fit(make())   # there is nothing left to do
+    resumed = fit(make())   # the run is finished
     assert equal(moved.model.state_dict(), resumed.model.state_dict())
 
-# two runs
+# two runs in one folder
 
 script = '''
 import sys, time, os
@@ -315,7 +317,7 @@ def start(folder, workers=0):
 
 @pytest.mark.slow
 def test_two_runs_in_one_folder(tmp_path):
-    "Two runs shared a folder unnoticed. The second is refused; after a SIGKILL, while workers of the loader may still live, it is not"
+    "A second run raises while the first is alive, and resumes after a SIGKILL, even if loader workers still live"
     first = start(tmp_path, 2)
     assert first.stdout.readline()=='running\n'
     with pytest.raises(ValueError, match=rf'in use by another run \(process {first.pid} on .*\): wait until that run has ended, or use another `folder`'): fit(learner(tmp_path))
@@ -333,7 +335,7 @@ def test_two_callbacks_in_one_folder(tmp_path):
     fit(learner(tmp_path, cbs=[lambda: CheckpointCallback(folder='others')]))
 
 def test_two_callbacks_in_folders_of_their_own(tmp_path):
-    "They keep the same run, and each of them resumes it with no help of the other"
+    "Each callback saves the whole run: it resumes from the checkpoints of either one alone"
     def batches(): return DataLoader(Noisy(), sampler=Counting(), batch_size=BS)
     def make(folder, *cbs): return learner(folder, data=batches, cbs=[lambda: CheckpointCallback('2ba', folder='others'), *cbs])
     straight = end(fit(learner(tmp_path/'straight', data=batches)))
@@ -344,7 +346,7 @@ def test_two_callbacks_in_folders_of_their_own(tmp_path):
         assert_same(straight, end(fit(make(tmp_path/lost))))
 
 class Counting:
-    "A sampler that knows its position, and gives other orders the more was drawn from it"
+    "A stateful sampler whose order depends on how much was drawn from it"
     n = 0
     def __len__(self): return N
     def __iter__(self):
@@ -358,8 +360,8 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, 'lockf', fails)
     fit(learner(tmp_path), 1)
 
-def test_many_threads_want_one_folder(tmp_path):
-    "One of them has it at any time, and no lock is left"
+def test_many_threads_compete_for_one_folder(tmp_path):
+    "One thread at a time holds the lock, and no lock file is left"
     inside,most,got = [0],[],[]
     def want():
         for _ in range(40):
@@ -373,10 +375,10 @@ def test_many_threads_want_one_folder(tmp_path):
     for t in threads: t.join()
     assert set(most)=={1} and len(got)>5 and not list((tmp_path/'x').iterdir())
 
-# the power fails
+# power failures
 
 class Power(Failing):
-    "Call number `at` and all later ones do not happen; knows what was not flushed by then: contents of files, and changes of the folder's names"
+    "Call number `at` and later ones have no effect; records what was not flushed: file contents and changes of names"
     def __init__(self, at=None): super().__init__(at, dead=True); self.dirty,self.names,self.files = set(),[],{}
     def call(self, name, f, *args, **kwargs):
         path = Path(args[0]) if args and isinstance(args[0], (str,Path)) else None
@@ -392,8 +394,8 @@ class Power(Failing):
         if name=='replace': self.dirty = {Path(args[1]) if p==path else p for p in self.dirty}; self.names.append(('replace', path, Path(args[1]), old))
         return res
 
-def lose(names, lost):
-    "Undo those changes of names that are in `lost`, the last first"
+def undo_names(names, lost):
+    "Undo the changes of names whose index is in `lost`, in reverse order"
     for i in reversed(range(len(names))):
         if i not in lost: continue
         what,a,b,old = names[i]
@@ -404,7 +406,8 @@ tears = dict(whole=lambda d: d, empty=lambda d: b'', half=lambda d: d[:len(d)//2
 
 @pytest.mark.parametrize('again', [False, True], ids=['new name', 'same name'])
 def test_the_power_fails(again, tmp_path):
-    "After each call, with what was not flushed torn, empty or zero, and any of the changes of names lost: the old checkpoint or the new one can be read, and the new one if the save had returned"
+    """After a power failure at any call, with unflushed files torn, empty or zeroed and any unflushed renames lost, the
+    old or the new checkpoint can be read, and the new one if the save had returned"""
     def state(i): return dict(epoch=0, done=0, train_iter=i, x=torch.full((300,), float(i)))
     def begin(folder): folder.mkdir(); write_checkpoint(state(1), folder/'step-00000001.pth')
     name,n = 'step-00000001.pth' if again else 'step-00000002.pth',0
@@ -422,7 +425,7 @@ def test_the_power_fails(again, tmp_path):
             for lost in (set(s) for k in range(len(power.names)+1) for s in combinations(range(len(power.names)), k)):
                 for p in base.iterdir(): p.unlink()
                 for p,d in kept.items(): p.write_bytes(tears[tear](d) if p in power.dirty else d)
-                lose(power.names, lost)
+                undo_names(power.names, lost)
                 with warnings.catch_warnings(): warnings.simplefilter('ignore'); got = newest_checkpoint(base)[1]
                 assert got is not None and got['train_iter'] in ((1, 2) if at<len(calls.seen) else (2,)), (at, calls.seen[:at][-3:], tear, lost, power.names)
                 n += 1

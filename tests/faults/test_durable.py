@@ -1,5 +1,5 @@
-"""The disk or the power fails at each system call of a save; files are damaged in every way. Good checkpoints stay good, the newest complete
-one is found, and a resumed run ends like one that was not disturbed."""
+"""The disk or the power fails at each system call of a save; files are damaged in every way. Good checkpoints stay
+good, the newest complete one is found, and a resumed run ends like one without faults."""
 import builtins, json, multiprocessing, os, random, re, resource, shutil, signal, sys, tempfile, threading, warnings
 from pathlib import Path
 
@@ -18,7 +18,7 @@ torch.set_num_threads(1)
 class Killed(BaseException): pass
 
 class Failing:
-    "Inside `with`, system call number `at` of those that change files fails; with `dead` all later ones too, as in a power failure"
+    "Inside `with`, call number `at` of those that change files fails; with `dead` later ones too, as when power fails"
     calls = 'open fsync replace unlink mkdir close'.split()
     def __init__(self, at=None, dead=False, errno=5, only=calls+['write','flush']): self.at,self.dead,self.errno,self.only,self.n,self.seen,self.paths = at,dead,errno,only,0,[],[]
 
@@ -28,7 +28,7 @@ class Failing:
             self.seen.append(name)
             self.n += 1
             if self.at is not None and (self.n-1==self.at or self.dead and self.n-1>self.at):
-                if name=='write' and self.n-1==self.at: f(args[0][:len(args[0])//2])   # half of it arrives
+                if name=='write' and self.n-1==self.at: f(args[0][:len(args[0])//2])   # half of it is written
                 raise Killed() if self.dead else OSError(self.errno, os.strerror(self.errno))
         return f(*args, **kwargs)
 
@@ -62,7 +62,7 @@ def trained(tmp_path_factory):
     return learn
 
 def prepared(learn, folder, again):
-    "Prepare the folder for a save that fails; returns the state of the good checkpoint in it"
+    "Prepare the folder for a save that fails, and return the state of the good checkpoint in it"
     shutil.rmtree(folder, ignore_errors=True)
     learn.path,learn.train_iter = folder,7
     learn.checkpoint.save(1, 0)
@@ -76,14 +76,14 @@ def whole(learn): return [read_checkpoint(p) for p in list_checkpoints(learn.che
 @few(1, 2)
 @pytest.mark.parametrize('again', [*slow(False), True], ids=['new name', 'same name'])
 @pytest.mark.parametrize('fault', ['error', 'full', 'killed'])
-def test_at_each_call(fault, again, trained, tmp_path):
-    "Open, write, flush, fsync, rename, fsync of the folder, unlink: whichever fails, one complete checkpoint remains, and no incomplete file"
+def test_a_save_that_fails_at_any_call(fault, again, trained, tmp_path):
+    "Whichever call fails, from open to unlink, a complete checkpoint remains; the next save leaves no incomplete file"
     learn,folder,kwargs = trained,tmp_path/'run',dict(error={}, full=dict(errno=28, only=['write','flush','fsync']), killed=dict(dead=True))[fault]
     prepared(learn, folder, again)
     with Failing(**kwargs) as counted: learn.checkpoint.save(1, 0)
     assert {'write','fsync'} <= set(counted.seen) and (fault=='full' or {'replace','unlink','close'} <= set(counted.seen))
     writes = [i for i,name in enumerate(counted.seen) if name=='write']
-    kept = {writes[0], writes[len(writes)//2], *writes[-2:]}   # the many in the middle are alike
+    kept = {writes[0], writes[len(writes)//2], *writes[-2:]}   # the many in between are alike
     for at in (i for i,name in enumerate(counted.seen) if name!='write' or i in kept):
         old = prepared(learn, folder, again)
         new = learn._run_state(1, 0)
@@ -102,15 +102,15 @@ def test_at_each_call(fault, again, trained, tmp_path):
         assert equal(newest_checkpoint(learn.checkpoint.folder)[1]['model'], learn.model.state_dict()), what
         assert not list(learn.checkpoint.folder.glob('.*')) and len(whole(learn))==1, what
 
-def test_the_order_of_the_calls(trained, tmp_path):
-    "The data is flushed and renamed, then the manifest, then the folder is flushed, once for both; then the old one is deleted"
+def test_the_order_of_the_calls_of_a_save(trained, tmp_path):
+    "The data is flushed and renamed, then the manifest; the folder is flushed once; then the old checkpoint is deleted"
     prepared(trained, tmp_path/'run', True)
     with Failing() as calls: trained.checkpoint.save(1, 0)
     assert re.sub(r'(write|open) (\1 )+', r'\1 ', ' '.join(c for c in calls.seen if c!='mkdir')+' ').strip()== \
         'unlink open write flush fsync replace open write flush fsync replace open fsync close unlink unlink'
 
 @pytest.mark.skipif(not os.path.isdir('/dev/shm'), reason='no second file system')
-def test_nothing_goes_through_another_folder(trained, tmp_path, monkeypatch):
+def test_no_file_is_written_to_another_folder(trained, tmp_path, monkeypatch):
     "A rename from another file system would not be atomic"
     monkeypatch.setattr(tempfile, 'tempdir', '/dev/shm')
     monkeypatch.setenv('TMPDIR', '/dev/shm')
@@ -119,28 +119,28 @@ def test_nothing_goes_through_another_folder(trained, tmp_path, monkeypatch):
     assert calls.paths and all(p.is_relative_to(trained.checkpoint.folder) for p in calls.paths)
 
 @pytest.mark.parametrize('room,background', [(0, True), (1000, False)])
-def test_no_room_in_a_run(room, background, tmp_path):
-    "From the third batch to the twelfth the system refuses files larger than `room`"
+def test_no_disk_space_during_a_run(room, background, tmp_path):
+    "From batch 3 to batch 12 files may not be larger than `room` bytes"
     def run(folder):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        sys.dont_write_bytecode = True   # Python would leave a .pyc that is cut off, and break the imports of others
+        sys.dont_write_bytecode = True   # Python would leave a truncated .pyc, and break the imports of other tests
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         def limit(self):
             if self.learn.train_iter in (3, 12): resource.setrlimit(resource.RLIMIT_FSIZE, (room if self.learn.train_iter==3 else hard, hard))
         with warnings.catch_warnings(record=True) as w:
             warnings.simplefilter('always')
             learn = fit(learner(folder, every='1ba', background=background), cbs=Callback(before_batch=limit))
-        torch.save(dict(model=learn.model.state_dict(), said=sum('could not be written' in str(o.message) for o in w)), folder/'end.pt')
+        torch.save(dict(model=learn.model.state_dict(), warned=sum('could not be written' in str(o.message) for o in w)), folder/'end.pt')
     p = multiprocessing.get_context('fork').Process(target=run, args=(tmp_path,))
     p.start(); p.join(60)
     assert p.exitcode==0
     res = torch.load(tmp_path/'end.pt', weights_only=True)
     straight = fit(learner(tmp_path/'a'))
-    assert equal(res['model'], straight.model.state_dict()) and res['said']>=8
+    assert equal(res['model'], straight.model.state_dict()) and res['warned']>=8
     folder = tmp_path/'checkpoints'/'fit-1'
     assert read_checkpoint(list_checkpoints(folder)[0])['train_iter']==21 and not list(folder.glob('.*'))
 
-# files that are damaged
+# damaged files
 
 @pytest.fixture(scope='module')
 def three(tmp_path_factory):
@@ -149,15 +149,15 @@ def three(tmp_path_factory):
     fit(learner(folder, every='7ba', keep=3))
     return folder/'checkpoints'/'fit-1'
 
-def damaged(folder, name, data):
-    "The newest one is refused with a warning that names it, and the one before it is used"
+def assert_previous_is_used(folder, name, data):
+    "Assert that the newest checkpoint is skipped with a warning that names it, and that the one before it is used"
     with warnings.catch_warnings(record=True) as w:
         warnings.simplefilter('always')
         path = newest_checkpoint(folder)[0]
     new,old = list_checkpoints(folder)[:2]
     assert path==old and any(name in str(o.message) for o in w), (name, len(data))
 
-def test_each_kind_of_damage_is_noticed(three, tmp_path):
+def test_each_kind_of_damage_is_detected(three, tmp_path):
     new,old = list_checkpoints(three)[:2]
     r = random.Random(0)
     for name in (new.name, new.with_suffix('.json').name):
@@ -166,32 +166,32 @@ def test_each_kind_of_damage_is_noticed(three, tmp_path):
         for i in (i + r.randrange(8) for i in bits):
             i = min(i, 8*len(good)-1)
             (three/name).write_bytes(good[:i//8] + bytes([good[i//8] ^ 1<<i%8]) + good[i//8+1:])
-            if name.endswith('.pth') or note_differs(three/name, good): damaged(three, new.stem, good)
-        for k in range(100 if name==new.name else 10): (three/name).write_bytes(good[:len(good)*k//(100 if name==new.name else 10)]); damaged(three, new.stem, good)
-        for extra in (b'\0', b'}', good): (three/name).write_bytes(good + extra); damaged(three, new.stem, good)
-        (three/name).write_bytes((three/name.replace(new.stem, old.stem)).read_bytes()); damaged(three, new.stem, good)
+            if name.endswith('.pth') or manifest_differs(three/name, good): assert_previous_is_used(three, new.stem, good)
+        for k in range(100 if name==new.name else 10): (three/name).write_bytes(good[:len(good)*k//(100 if name==new.name else 10)]); assert_previous_is_used(three, new.stem, good)
+        for extra in (b'\0', b'}', good): (three/name).write_bytes(good + extra); assert_previous_is_used(three, new.stem, good)
+        (three/name).write_bytes((three/name.replace(new.stem, old.stem)).read_bytes()); assert_previous_is_used(three, new.stem, good)
         (three/name).write_bytes(good)
     assert newest_checkpoint(three)[0]==new
 
-def note_differs(path, good):
+def manifest_differs(path, good):
     "Whether the contents of a manifest changed; white space does not count"
     try: return json.loads(path.read_bytes())!=json.loads(good)
     except ValueError: return True
 
-def test_a_file_that_is_gone(three, tmp_path):
+def test_a_missing_file(three, tmp_path):
     new,old = list_checkpoints(three)[:2]
     data = new.read_bytes()
     new.unlink()
-    damaged(three, new.name, b'')
+    assert_previous_is_used(three, new.name, b'')
     new.write_bytes(data)
-    note = new.with_suffix('.json')
-    text = note.read_bytes()
-    note.unlink()
+    manifest = new.with_suffix('.json')
+    text = manifest.read_bytes()
+    manifest.unlink()
     assert newest_checkpoint(three)[0]==old
-    with pytest.raises(ValueError, match=f'no {note.name} next to it'): read_checkpoint(new)
-    note.write_bytes(text)
+    with pytest.raises(ValueError, match=f'no {manifest.name} next to it'): read_checkpoint(new)
+    manifest.write_bytes(text)
 
-def test_all_of_them_damaged(three, tmp_path):
+def test_all_checkpoints_assert_previous_is_used(three, tmp_path):
     "The run starts from the beginning, with a warning for each file"
     folder = tmp_path/'checkpoints'/'fit-1'
     shutil.copytree(three, folder)
@@ -200,8 +200,8 @@ def test_all_of_them_damaged(three, tmp_path):
     assert sum('Using the previous checkpoint instead' in str(o.message) for o in w)==3
     assert_same(end(fit(learner(tmp_path/'a'))), end(learn))
 
-def test_data_without_a_note_do_not_stay(three, tmp_path):
-    "Killed before the note of a checkpoint was written, a run left its data for ever: now the retention takes them too"
+def test_data_without_a_manifest_are_deleted(three, tmp_path):
+    "Data whose manifest was never written, because the run was killed, are deleted together with old checkpoints"
     folder = tmp_path/'checkpoints'/'fit-1'
     shutil.copytree(three, folder)
     for p in folder.glob('*-final*'): p.unlink()
@@ -218,8 +218,8 @@ def parts(state):
     yield state['opt']['param_groups'][0],['lr','betas','eps','weight_decay','params']
     yield state['rng'],['random_state','torch_state']
 
-def test_each_part_must_be_there(tmp_path):
-    "A checkpoint that lacks a part is refused, the message says which, and the Learner is as it was"
+def test_a_checkpoint_without_a_part_raises(tmp_path):
+    "A checkpoint that lacks a part raises, the message names the part, and the Learner does not change"
     learn = fit(learner(tmp_path))
     before = end(learn)
     def state(): return learn._run_state(3, copy=True)
@@ -230,17 +230,17 @@ def test_each_part_must_be_there(tmp_path):
             with pytest.raises(ValueError, match='param_groups' if k=='params' else k): learn._restore(lacks)
     assert_same(before, end(learn))
 
-def test_what_a_callback_had_is_missed(tmp_path):
-    "Callbacks may come and go between the runs, so this is a warning"
+def test_a_missing_callback_state_warns(tmp_path):
+    "Callbacks may differ between runs, so a missing state is a warning, not an error"
     learn = fit(learner(tmp_path))
     state = learn._run_state(3)
     for k in [k for k,cb in ((cb.key,cb) for cb in learn.cbs) if k in state['cbs']]:
         with pytest.warns(UserWarning, match=f'no state for {k}, which starts from the beginning'): learn._restore({**state, 'cbs':{n:s for n,s in state['cbs'].items() if n!=k}})
 
-# written while training continues
+# writing in the background
 
-def test_in_the_background_it_is_as_it_was_at_the_save(tmp_path, monkeypatch):
-    "The writer is delayed: training is batches ahead, and the second copy takes the memory of the first"
+def test_a_background_save_has_the_state_at_the_save(tmp_path, monkeypatch):
+    "The writer is delayed while training continues, and the second copy uses the memory of the first"
     held,states,copies = {3:threading.Event(), 6:threading.Event()},{},[]
     def late(state, path, **info):
         n = state['train_iter']
@@ -274,8 +274,8 @@ def test_a_writer_that_fails_at_the_end(tmp_path, monkeypatch):
     monkeypatch.setattr('learnkit.recovery.checkpoint.write_checkpoint', fails)
     with pytest.raises(OSError, match='No space left'): fit(learner(tmp_path, every='1h', background=True, on_error='raise'))
 
-def test_killed_while_it_is_written_in_the_background(tmp_path):
-    "The process ends when half of the second checkpoint is written"
+def test_killed_during_a_background_save(tmp_path):
+    "The process is killed in the middle of writing the second checkpoint"
     def run(folder):
         class Half(Failing):
             def call(self, name, f, *args, **kwargs):
