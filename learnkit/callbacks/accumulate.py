@@ -150,7 +150,7 @@ class GradientAccumulation(Callback):
         if not weigh.sums: self._rescale()
 
     def _rescale(self):
-        "Rescale the gradients to the mean loss of all samples of the step"
+        "Rescale the gradients to those of the mean loss over all samples of the step"
         if self.loss_divisors: warn_unlike_means(self.learn, self.loss_divisors, 'batch')
         self.loss_divisors = None
         scale = self.unit/_as_divisor(self._average_over_processes('before_step', self.weight))

@@ -437,6 +437,6 @@ class Prefetch(Callback):
         if hasattr(it, 'indices'): return 0   # `ItemIndices` knows only the last batch's indices
         if self.thread and isinstance(dl, ResumableLoader) and dl.draws_here: raise ValueError(
             'Prefetch(thread=True) cannot be used with `CheckpointCallback` and data that is loaded in this process: '
-            'it would use up random numbers of batches that are not trained yet. Let a worker load it '
+            'the thread would draw random numbers for batches that are not trained yet. Load the data in a worker '
             '(`DataLoader(num_workers=1)`), and write `Prefetch()`')
         return self.n if self.thread or is_loaded_by_workers(dl) else 0

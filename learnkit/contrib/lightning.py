@@ -287,7 +287,7 @@ class LightningCallback(ForeignCallback):
         if self.has('setup'): self.call('setup')
 
     def call(self, name):
-        "Call method `name`; clear gradients that it leaves before training, as Lightning does before a backward pass"
+        "Call the method `name`; if it leaves gradients before training begins, clear them, as Lightning would"
         is_early = name in ('setup','on_fit_start','on_train_start') and not self._has_gradients()
         super().call(name)
         if is_early and self._has_gradients(): self.learn.model.zero_grad()

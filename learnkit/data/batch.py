@@ -55,7 +55,7 @@ def _get_length(o):
 def find_bs(
     b:Any # a batch
 ) -> int:
-    "Return the length of the first list of samples or tensor, or the `batch_size` of an object; else raise ValueError"
+    "Return the length of the first tensor (1 for a scalar) or list, or a `batch_size`; else raise ValueError"
     first = b
     if type(b) in (tuple,list) and b: first = b[0]
     if isinstance(first, Tensor) and first.ndim: return first.shape[0]   # the common case, in every batch

@@ -172,7 +172,7 @@ def _warn_activated(name, inner, pred, axis):
 
 # %% ../../nbs/data/45a_explain.ipynb #67e3f844
 def _make_range_hint(targ, n_classes, ignore_index):
-    "Return a hint if `targ` has class indices outside the range of `n_classes` classes"
+    "Return a hint if `targ` has class indices outside `n_classes`, or is not on the CPU to be checked; else ''"
     want = f'{n_classes} classes want targets in 0...{n_classes-1}'
     if targ.device.type!='cpu': return f'{want}. To see whether yours are, run one batch on the CPU.'
     targ = targ[targ!=ignore_index]
@@ -324,6 +324,7 @@ def output_loss(
     "Return the loss in the output of a model: its key or attribute `loss`"
     if isinstance(pred, dict): return pred.get('loss')
     return getattr(pred, 'loss', None)
+
 
 
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
@@ -600,8 +601,8 @@ def _check_data_not_lost(batches, n, i, e):
 def _warn_extra_batches(batches, i, training):
     if loader_len(batches.loader) is None: return
     warn(f"the {'training' if training else 'validation'} loader yielded {i} batches, but its `len` is {batches.n}: "
-         'schedules depend on `len`, so they did not advance any more. Correct `__len__` of the loader, or '
-         'of its dataset')
+         'schedules depend on `len`, so they did not advance in the extra batches. Correct `__len__` of the loader, '
+         'or of its dataset')
 
 def check_complete(
     batches:BatchStream, # the batches of this phase, which has ended

@@ -94,7 +94,7 @@ class DataLoaders:
         *loaders:Any,                      # iterables of batches: for training, for validation (optional), and others
         n_inp:int|None=None,               # how many elements of a batch go to the model; `None`: all but the last
         device:torch.device|str|None=None, # the device of model and batches; `None`: the accelerator, if any
-        path:str|Path='.',                 # the folder for files
+        path:str|Path='.',                 # the folder for the Learner's files, such as checkpoints
         vocab:Any=None                     # the names of the classes; `None`: those of the training dataset
     ):
         if not loaders: raise TypeError("There must be a loader for training, as in `DataLoaders(train, valid)`.")
@@ -173,7 +173,7 @@ class DataLoaders:
         shuffle:bool=True,                 # shuffle the training data for every epoch?
         n_inp:int|None=None,               # how many elements of a batch go to the model; `None`: all but the last
         device:torch.device|str|None=None, # the device of model and batches; `None`: the accelerator, if any
-        path:str|Path='.',                 # the folder for files
+        path:str|Path='.',                 # the folder for the Learner's files, such as checkpoints
         vocab:Any=None,                    # the names of the classes; `None`: those of the training dataset
         **kwargs:Any                       # passed to `torch.utils.data.DataLoader`
     ) -> 'DataLoaders':

@@ -352,7 +352,7 @@ def _list_indices(shard):
 
 # %% ../../nbs/data/60c_shard_loader.ipynb #2c3cd722
 class ShardIterator:
-    "Iterates over batches, each as its `Shards`"
+    "Iterates over batches; yields a `Shards` for each, with this process's shards"
     def __init__(self,
         loader:ShardLoader, # the loader of these batches
         it:Iterator         # iterates over shards: this process's if the indices are known, else all

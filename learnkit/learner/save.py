@@ -137,7 +137,8 @@ def _check_values(states):
         for name,value in values.items():
             if isinstance(value, Mapping) or _describe_kind(value) in ('a number','numbers'): continue
             raise ValueError(
-                f'`{name}` of parameter {parameter} is {_describe_kind(value)}, but must be a number')
+                f'`{name}` of parameter {parameter} is {_describe_kind(value)}, but must be a number, a list of '
+                'numbers or a dict')
 
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed85
 def check_opt_state(

@@ -254,7 +254,7 @@ def name_hint(
     return f'`{name}` is an event {"; ".join(hints)}'
 
 # %% ../../nbs/loop/12_names.ipynb #66df16a1
-_their_params = {'trainer', 'pl_module', 'state', 'logger', 'net'}   # parameters that methods have in those libraries
+_their_params = {'trainer', 'pl_module', 'state', 'logger', 'net'}   # other libraries' callbacks have these
 
 def _takes_foreign_argument(f):
     "Return whether the function `f` has a parameter that only other libraries pass"

@@ -188,7 +188,7 @@ class Outbox:
         if learn.mode!='fit': return False    # rows wait for the fit
         if learn.current_run.start_epoch>=learn.n_epoch: return False   # a finished run was resumed: nothing is new
         has_begun = learn.iter is not None or learn.train_iter>0
-        return has_begun   # then a resume has set `train_iter`
+        return has_begun   # a resumed fit has restored `train_iter` once it has begun
 
     def flush(self,
         learn:Learner # the Learner

@@ -131,7 +131,7 @@ def _find_hyper_names(opt):
 def _has_any_grad(params): return any(p.grad is not None for p in params)
 
 def _are_params(v):
-    "Return whether `v` is a list or tuple of parameters"
+    "Return whether `v` is a nonempty list or tuple of parameters"
     if not isinstance(v, (list,tuple)) or len(v)==0: return False
     return all(isinstance(p, nn.Parameter) for p in v)
 

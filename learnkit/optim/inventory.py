@@ -124,7 +124,7 @@ def _modules_in(loss_func, name):
 def modules_of_loss(
     learn:Any,                # the Learner
     top_level_only:bool=False # only modules that are loss functions themselves, not those used inside?
-) -> dict[str,nn.Module]:     # prefix of its names -> module
+) -> dict[str,nn.Module]:     # prefix of its parameters' names -> module
     "Return the modules in the loss functions, without duplicates and without modules of the model"
     others = loss_functions.find_in(learn.cbs)
     if not others and _is_plain_function(learn.loss_func): return {}   # the common case first, for speed
@@ -142,7 +142,7 @@ def modules_of_loss(
 # %% ../../nbs/optim/28_inventory.ipynb #de7324ea
 def modules_outside_model(
     learn:Any # the Learner
-) -> dict[str,nn.Module]: # prefix of its names -> module
+) -> dict[str,nn.Module]: # prefix of its parameters' names -> module
     "Return the trained modules outside the model, which belong to loss functions"
     found = modules_of_loss(learn)
     if not found: return found
@@ -177,7 +177,7 @@ def _params_of(opt):
 # %% ../../nbs/optim/28_inventory.ipynb #15d57f31
 def trained_modules(
     learn:Any # the Learner
-) -> dict[str,nn.Module]: # prefix of its names -> module
+) -> dict[str,nn.Module]: # prefix of its parameters' names -> module
     "Return all trained modules; the model, without wrappers, has the prefix ''"
     return {'':get_model(learn.model), **modules_outside_model(learn)}
 

@@ -189,7 +189,7 @@ class SavedPlace(NamedTuple):
     number:Any   # its key in the state
 
 def _find_numbers_by_name(groups, names):
-    "Return the saved places of the parameters `names`; raise ValueError if the names differ"
+    "Return a dict from parameter names to their `SavedPlace`; raise ValueError if the saved names differ from `names`"
     saved = {}
     for i,pg in enumerate(groups):
         for name,number in zip(pg['param_names'], pg['params']): saved[name] = SavedPlace(i, number)

@@ -113,7 +113,7 @@ class ReplicaGroup:
         return True
 
     def _forget_attempt(self):
-        "Remove the futures of a failed attempt from torchft's manager, which would raise their error again"
+        "Remove a failed attempt's futures from torchft's manager, else their error recurs; wait if there are none"
         attributes = vars(self.manager)
         failed = [name for name,value in attributes.items() if _has_failed(value)]
         for name in failed: attributes[name] = None

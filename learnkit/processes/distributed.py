@@ -134,7 +134,7 @@ class DistributedTrainer(Callback):
         if self.shard: self._shard_data()
         if self.sync_bn: self.norms = sync_norms(learn.model)
         self.gradient_group = self._find_gradient_group()
-        self._wrap(device)
+        self._wrap_and_add_callbacks(device)
         self._limit_waits()
 
     def _find_gradient_group(self):
@@ -235,7 +235,7 @@ class DistributedTrainer(Callback):
         self.added:Any = ()
         self.sends_buffers = False
 
-    def _wrap(self, device):
+    def _wrap_and_add_callbacks(self, device):
         "Wrap the model in `DistributedDataParallel`; add callbacks for what the wrapper does not all-reduce"
         learn:Any = self.learn
         is_wrapped = isinstance(learn.model, DistributedDataParallel)
@@ -466,11 +466,11 @@ def broadcast_from_first(
     "Copy the tensors of the first process in `group` to the others, in place; all processes of `group` must call it"
     if not ts: return
     together = getattr(dist, '_broadcast_coalesced', None)   # private; sends many tensors at once
-    if together is None: _send_one_by_one(ts, group)
+    if together is None: _broadcast_one_by_one(ts, group)
     else: together(group, ts, 2**28, 0)
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ff0
-def _send_one_by_one(ts, group):
+def _broadcast_one_by_one(ts, group):
     "Do what `broadcast_from_first` does, with a broadcast for each tensor"
     first = dist.get_global_rank(group, 0)
     for t in ts:

@@ -27,7 +27,7 @@ from ..optim.optimizer import OptimWrapper
 
 # %% ../../nbs/recovery/00_data_state.ipynb #889a8eef
 class DataState:
-    "Collects the `state_dict`s of the training data's samplers, datasets and transforms"
+    "Collects and restores the states of the training data's samplers, datasets and transforms"
     def __init__(self,
         loader:ResumableLoader # the training loader
     ):
@@ -78,7 +78,8 @@ class DataState:
     def _load(self, name, o, state):
         try: o.load_state_dict(deepcopy(state))
         except Exception as e: raise ValueError(
-            f'the checkpoint does not fit {name} of the training data, a {type(o).__name__}: {e!r}') from e
+            f'`{name}` of the training data ({type(o).__name__}) cannot load its state from the checkpoint: {e!r}. '
+            'Resume with the same data') from e
 
 # %% ../../nbs/recovery/00_data_state.ipynb #e7f6c99b
 def may_lose_state(

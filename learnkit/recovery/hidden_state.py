@@ -82,6 +82,7 @@ class ConstantModules:
         return len(now)==len(first) and all(map(is_, now, first))
 
 
+
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
 mappings = dict,OrderedDict,defaultdict,Counter
 containers = list,tuple,deque,*mappings
@@ -426,7 +427,7 @@ class Restorer:
         current:Any, # the current value
         v:Any        # the value from the checkpoint
     ) -> Any:
-        "Return `current`, set to `v` in place, or a new object if `current` cannot change or was set to another value"
+        "Set `current` to `v` in place and return it; return a new object if it cannot change or already has another `v`"
         before = self.restored.get(id(current))
         if before is not None:
             if is_equal(before.value, v): return current

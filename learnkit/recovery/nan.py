@@ -74,7 +74,7 @@ class SkipNaN(Callback):
         learn = self.learn
         if learn.loss_grad is None or not self.wait: return
         if learn.loss.isfinite().all(): return
-        if self._is_left_to_another(): return
+        if self._leaves_batch_to_another_callback(): return
         if self.grads is not None: self.grads.restore()
         self._skip(why_not_finite(learn), CancelBatch)
 
@@ -84,7 +84,7 @@ class SkipNaN(Callback):
         if self.wait or num_distrib()==1: finite = finite & self.learn.loss.isfinite().all()
         if not self.wait: self._undo_on_device(grads, finite)
         elif finite: self.row = 0
-        elif not self._is_left_to_another(): self._skip('the gradient is nan or infinite', CancelStep)
+        elif not self._leaves_batch_to_another_callback(): self._skip('the gradient is nan or infinite', CancelStep)
 
     @torch.no_grad()
     def _undo_on_device(self, grads, finite):
@@ -106,7 +106,7 @@ class SkipNaN(Callback):
             elif not finite: restored[name] = before.value   # `where` cannot choose, so read `finite` on the CPU
         put_buffers(self.learn, restored)
 
-    def _is_left_to_another(self):
+    def _leaves_batch_to_another_callback(self):
         "Return whether this batch reaches the limit, and another callback will roll back or end the fit"
         if self.at_most is None or self.row+1<self.at_most: return False
         return any(cb is not self for cb in self.learn.ordered_cbs('nonfinite_loss'))

@@ -285,7 +285,7 @@ def convert_position(
 
 # %% ../../nbs/recovery/20b_resume.ipynb #e16156a8
 class Ratio(NamedTuple):
-    "The batch sizes of the earlier run and of this one: in samples if known, else in processes"
+    "The batch sizes of the earlier run and of this one, or their numbers of processes if a size is unknown"
     earlier:int
     current:int
     def convert(self,
@@ -298,7 +298,7 @@ class Ratio(NamedTuple):
         return min(converted, limit)
 
 def _convert_callbacks(learn, cbs, n_fewer, n_iter):
-    "Convert the saved states of callbacks that count batches; `done` has decreased by `n_fewer`"
+    "Adapt the callbacks' saved states to this run's processes, in which `n_fewer` fewer batches count as done"
     if 'train_for' in cbs: cbs['train_for']['before'] += n_fewer   # batches that were trained still count
     if n_iter and 'train_eval' in cbs: cbs['train_eval']['n'] = n_iter
     if num_shards()==1: cbs.pop('distributed_trainer', None)   # one process has none

@@ -54,7 +54,8 @@ def find_fit(
         found = [p for p in found if p.name==f'fit-{fit}']
         which = f' of fit {fit}'
     if not found: raise ValueError(
-        f'{folder} has no checkpoints{which}: pass the folder to which a `CheckpointCallback` writes')
+        f'{folder} has no checkpoints{which}: pass the folder to which a `CheckpointCallback` writes, and a fit '
+        'that it has saved')
     of_runs = sorted({*map(run_folder, found)})
     if len(of_runs)>1: raise ValueError(
         f"{folder} has {len(of_runs)} runs: pass one, such as {of_runs[0]!r}; `runs({str(folder)!r})` lists all")

@@ -540,7 +540,9 @@ def _get_last_loss(learn):
 
 def _check_event(name):
     if name in event.in_batch and name!='after_batch': return name
-    raise ValueError(f"`until` must be an event within a batch, such as 'before_batch' or 'after_loss', not {name!r}")
+    raise ValueError(
+        f"`until` must be an event within a batch before 'after_batch', such as 'before_batch' or 'after_loss', "
+        f'not {name!r}')
 
 events_before_loss = 'before_fetch','after_fetch','before_batch','before_pred','after_pred','before_loss'
 

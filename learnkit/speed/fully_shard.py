@@ -134,7 +134,7 @@ def shard_model(
     by:int|type|tuple|Callable, # which modules to shard as units: see `find_units`
     mesh:Any,                   # a `DeviceMesh` over all processes
     opts:Iterable=(),           # optimizers of its parameters
-    policy:Callable|None=None   # called with whether the unit is the model; returns more arguments of `fully_shard`
+    policy:Callable|None=None   # f(is the unit the whole model?) -> more arguments of `fully_shard`; None: no more
 ) -> None:
     "Shard the parameters of a model and of `opts` over the processes, in place; only check an already sharded model"
     from torch.distributed.fsdp import fully_shard

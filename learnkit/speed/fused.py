@@ -362,7 +362,7 @@ def compiled_as(
     cb:Callback, # a callback
     name:str     # an event
 ) -> str|None:
-    "Return what the compiled step does in place of the callback's handler, or None if its class does not declare it"
+    "Return what the compiled step does in place of `cb`'s handler, or None if nothing is declared for its class"
     is_known = 'compiled' in vars(type(cb)) and name not in vars(cb)   # a subclass, or another handler, may do more
     return compiled(cb) if is_known else None
 

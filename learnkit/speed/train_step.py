@@ -263,7 +263,7 @@ class StepInputs:
         self.read_state()
 
     def read_state(self) -> None:
-        "Collect the optimizer's state of each parameter, and the indices of parameters without a state"
+        "Collect the tensors of each parameter's optimizer state, and the indices of parameters that lack theirs"
         needs_state = [dict(options)['has_state'] for options in self.options]
         self.missing_state,self.states = [],[]
         for i,(p,group) in enumerate(zip(self.params, self.group_of)):

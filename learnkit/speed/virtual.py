@@ -407,7 +407,7 @@ class VirtualShards(Callback):
             if own: learn('after_cancel_batch')
         except Exception as e:
             if cancel_types(e): raise RuntimeError(
-                f'a {type(e).__name__} was raised for one of {self.n} shards, which the other processes cannot see. '
+                f'a {type(e).__name__} was raised for one of {self.n} shards, and does not reach the other processes. '
                 'Raise it in `after_batch`, where all processes have the same values.') from e
             raise
         finally: learn.current_run.in_part = False
