@@ -1,9 +1,9 @@
-"""Kills a training run at random moments, starts it again each time, and compares how it ends with a run that nobody killed.
+"""Kills a training run at random moments, restarts it each time, and compares its end with an uninterrupted run.
 
     python tests/faults/killed.py 100          at least 100 kills, over random settings; prints a line for each run
     python tests/faults/killed.py 10 --seed 3  other settings
 
-Each run is a process group of its own, loader workers included, and is killed by SIGKILL: in a batch, in a validation, in a save.
+Each run is a process group of its own, with its loader workers. SIGKILL hits it in a batch, a validation or a save.
 """
 import os, random, signal, subprocess, sys, tempfile, time
 from pathlib import Path
@@ -13,16 +13,16 @@ sys.path[:0] = [str(root), str(root/'tests'/'faults')]
 from kills import Fork, equal, main, save_end
 
 def settings(seed):
-    "What a run trains with; all of it follows from `seed`"
+    "The settings of a run, all drawn from `seed`"
     r = random.Random(seed)
     return dict(seed=seed, policy=r.choice(['fit', 'one_cycle', 'flat_cos']), opt=r.choice(['Adam', 'SGD', 'AdamW']), every=r.choice(['1ba', '3ba', '7ba', '1ep', '0.1s']),
                 background=r.random()<.5, accumulate=r.random()<.4, amp=r.choice([None, None, 'bf16', 'fp16']), ema=r.random()<.5, mixup=r.random()<.4, clip=r.random()<.4,
                 stop=r.random()<.4, best=r.random()<.3, workers=r.random()<.5, seeded=r.random()<.5)
 
-# what is killed
+# the process that is killed
 
 def train(cfg, folder, workers):
-    "One attempt: the same lines whether it is the first or goes on"
+    "One attempt of the run; the same code starts and resumes it"
     import numpy as np, torch
     from torch import nn
     from torch.utils.data import DataLoader, Dataset
@@ -55,10 +55,10 @@ def train(cfg, folder, workers):
     save_end(learn, folder/'end.part')
     os.replace(folder/'end.part', folder/'end.pt')
 
-# who kills
+# the process that kills it
 
 def attempt(cfg, folder, workers, after=None):
-    "Start a run; kill it `after` that many seconds of training, or let it come to its end. Says whether it was killed."
+    "Start a run and kill it `after` that many seconds, or let it finish; return whether it was killed"
     (folder/'started').unlink(missing_ok=True)
     p = Fork(lambda: train(cfg, folder, workers), folder/'log')
     while p.poll() is None and not (folder/'started').exists(): time.sleep(.01)
@@ -68,7 +68,7 @@ def attempt(cfg, folder, workers, after=None):
     return False
 
 def compare(seed, most=8):
-    "Kill a run up to `most` times: `(kills, what differs in the end)`"
+    "Kill a run up to `most` times and return `(kills, differences at the end, settings)`"
     import torch, torch._dynamo, learnkit.all   # once for all forks
     torch.set_num_threads(1)
     cfg,r = settings(seed),random.Random(seed)
@@ -79,7 +79,8 @@ def compare(seed, most=8):
         own = r.choice([1, 2]) if cfg['workers'] else 0
         attempt(cfg, straight, own)
         long,kills = time.monotonic()-start,0
-        def workers(): return r.choice([0, 1, 2]) if cfg['seeded'] and cfg['workers'] else own   # else another number draws otherwise
+        # without a SeededLoader another number of workers draws other random numbers
+        def workers(): return r.choice([0, 1, 2]) if cfg['seeded'] and cfg['workers'] else own
         while attempt(cfg, killed, workers(), r.uniform(.02, long*.6) if kills<most else None): kills += 1
         ends = [torch.load(f/'end.pt', weights_only=True) for f in (straight, killed)]
         for e in ends: e['cbs'].get('save_model', {}).pop('saved', None)

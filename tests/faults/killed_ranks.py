@@ -1,9 +1,9 @@
-"""Kills one of two ranks that torchrun started, at random moments: torchrun starts both again, and they end as a run that nobody killed.
+"""Kills one of two ranks under torchrun at random moments; torchrun restarts both, and they end like an unkilled run.
 
     python tests/faults/killed_ranks.py 50          at least 50 kills, over random settings; prints a line for each run
     python tests/faults/killed_ranks.py 10 --seed 3 other settings
 
-The script says nothing about processes or restarts: `fit(…, resume='auto')` and a `CheckpointCallback` are all that it has.
+The script has no code for processes or restarts, only `fit(…, resume='auto')` and a `CheckpointCallback`.
 """
 import json, os, random, signal, socket, subprocess, sys, tempfile, time
 from functools import partial
@@ -14,15 +14,15 @@ sys.path[:0] = [str(root), str(root/'tests'/'faults')]
 from kills import Fork, equal, main, save_end
 
 def settings(seed):
-    "What a run trains with; all of it follows from `seed`"
+    "The settings of a run, all drawn from `seed`"
     r = random.Random(seed)
     return dict(seed=seed, policy=r.choice(['fit', 'one_cycle']), every=r.choice(['1ba', '5ba', '5ba', '1ep']), background=r.random()<.5, ema=r.random()<.5,
                 accumulate=r.random()<.4, weighted=r.random()<.4, mixup=r.random()<.3, workers=2*(r.random()<.3), rng=r.random()<.5)
 
-# what is killed
+# the processes that are killed
 
 def train(cfg, folder):
-    "One attempt of one rank: the same lines whether it is the first or goes on"
+    "One attempt of one rank; the same code starts and resumes it"
     import torch
     from torch import nn
     from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
@@ -47,10 +47,10 @@ def train(cfg, folder):
     else:                    learn.fit_one_cycle(6, .02, resume='auto')
     save_end(learn, folder/f'end{rank}.pt')
 
-# who kills
+# the process that kills them
 
 def pids(folder):
-    "The processes of the present attempt, once both train"
+    "The process ids of the current attempt, or None until both ranks train"
     files = [folder/f'pid{r}' for r in range(2)]
     return [int(f.read_text()) for f in files] if all(f.exists() for f in files) else None
 
@@ -59,7 +59,7 @@ def rank(r, cfg, folder, **env):
     train(cfg, folder)
 
 def straight(cfg, folder):
-    "Train in two processes that nobody kills, with torchrun's variables but not with torchrun; how long they trained"
+    "Train in two processes with torchrun's variables but without torchrun, unkilled; return the seconds of training"
     folder.mkdir()
     with socket.socket() as s: s.bind(('127.0.0.1', 0)); port = s.getsockname()[1]
     env = dict(WORLD_SIZE=2, LOCAL_WORLD_SIZE=2, MASTER_ADDR='127.0.0.1', MASTER_PORT=port)
@@ -71,7 +71,7 @@ def straight(cfg, folder):
     return time.monotonic()-start
 
 def run(cfg, folder, moments, r):
-    "Train in two processes; after each of the moments, in seconds of training, kill one of them. Returns the kills"
+    "Train in two processes under torchrun and kill one after each of `moments` (in seconds); return the kills"
     folder.mkdir()
     with open(folder/'log', 'wb') as log:
         p = subprocess.Popen([sys.executable, '-m', 'torch.distributed.run', '--nproc-per-node=2', '--max-restarts=3', '--monitor-interval=0.1', '--rdzv-backend=c10d',
@@ -87,7 +87,7 @@ def run(cfg, folder, moments, r):
                 victim = r.choice(now)
                 for f in folder.glob('pid?'): f.unlink()
                 try: os.kill(victim, signal.SIGKILL); kills += 1
-                except ProcessLookupError: pass   # it had come to its end
+                except ProcessLookupError: pass   # it had already exited
                 left,start = left[1:],None
         if p.returncode: raise RuntimeError(f'torchrun failed with {cfg}:\n' + (folder/'log').read_text()[-4000:])
     finally:
@@ -95,7 +95,7 @@ def run(cfg, folder, moments, r):
     return kills
 
 def compare(seed, most=3):
-    "Kill ranks of a run up to `most` times: `(kills, what differs in the end, settings)`"
+    "Kill ranks of a run up to `most` times and return `(kills, differences at the end, settings)`"
     import torch, torch._dynamo, learnkit.all   # once for both forks
     torch.set_num_threads(1)
     cfg,r = settings(seed),random.Random(seed)
@@ -105,7 +105,7 @@ def compare(seed, most=3):
         kills = run(cfg, killed, [r.uniform(0, long*.7) for _ in range(most)], r)
         ends = [[torch.load(f/f'end{rank}.pt', weights_only=True) for rank in range(2)] for f in (whole, killed)]
         differs = [f'{k} of rank {rank}' for rank,(a,b) in enumerate(zip(*ends)) for k in a if not equal(a[k], b[k])
-                   and not (rank and k=='losses')]   # of each batch a checkpoint has the loss in process 0
+                   and not (rank and k=='losses')]   # checkpoints hold only the losses of process 0
         a,b = ends[0]
         return kills,differs + [f'{k} between the ranks' for k in ('model','opt','history') if not equal(a[k], b[k])],cfg
 

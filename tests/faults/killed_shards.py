@@ -1,10 +1,10 @@
-"""Kills one or both of two processes while they write sharded checkpoints in the background; checks what is found then, and how the run ends.
+"""Kills one or both of two processes that write sharded checkpoints in the background, and checks what is left.
 
     python tests/faults/killed_shards.py 100          at least 100 kills, over random settings; prints a line for each run
     python tests/faults/killed_shards.py 10 --seed 3  other settings
 
-After each kill the newest checkpoint that can be read is at least the one that was complete before the kill, and is equal, bit for
-bit, to that of a run that nobody killed. So is the end.
+After each kill the newest readable checkpoint is at least as new as the last complete one before the kill, and equals,
+bit for bit, that of an uninterrupted run. So does the final state.
 """
 import os, random, signal, socket, sys, tempfile, time
 from functools import partial
@@ -15,7 +15,7 @@ sys.path[:0] = [str(root), str(root/'tests'/'faults')]
 from kills import Fork, equal, main
 
 def settings(seed):
-    "What a run trains with; all of it follows from `seed`"
+    "The settings of a run, all drawn from `seed`"
     r = random.Random(seed)
     return dict(seed=seed, every=r.choice(['1ba', '1ba', '3ba']), opt=r.choice(['SGD', 'AdamW']), width=r.choice([32, 256, 1024]), keep=r.choice([1, 2, 3]),
                 ema=r.random()<.3, accumulate=r.random()<.3, clip=r.random()<.4, recompute=r.random()<.3)
@@ -48,7 +48,7 @@ def train(cfg, folder, keep, env):
                     history=[{k:v for k,v in r.items() if k!='time'} for r in rec.history], losses=None if rank else rec.smooth_loss.raw), folder/f'end{rank}.pt')
 
 def attempt(cfg, folder, keep, after=None, victims=(0, 1), pause=0):
-    "Start both; kill the victims `after` that many seconds of training, what is left `pause` seconds later. Returns the seconds of training, None if they were killed"
+    "Start both; kill `victims` `after` some seconds and the rest `pause` later; return the seconds of an unkilled run"
     for f in folder.glob('pid?'): f.unlink()
     with socket.socket() as s: s.bind(('127.0.0.1', 0)); port = s.getsockname()[1]
     env = dict(WORLD_SIZE='2', LOCAL_WORLD_SIZE='2', MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
@@ -69,7 +69,7 @@ def attempt(cfg, folder, keep, after=None, victims=(0, 1), pause=0):
             if p.poll() is None: os.kill(p.pid, signal.SIGKILL); p.wait()
 
 def compare(seed, most=12):
-    "Kill processes of a run up to `most` times: `(kills, what differs, settings)`; the settings say how many kills left half a checkpoint"
+    "Kill a run up to `most` times; return kills, differences and settings, with `halves`, the partial checkpoints"
     import torch, torch._dynamo, torch.distributed.fsdp, learnkit.all   # once for all forks
     from learnkit.recovery.file import list_checkpoints, newest_checkpoint, read_checkpoint
     torch.set_num_threads(1)

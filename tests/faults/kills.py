@@ -1,8 +1,8 @@
-"""What killed.py and killed_ranks.py share: how a run is started, what it ends with, whether two ends are equal, and the command line"""
+"""Shared by the killed*.py scripts: a forked run, its final state, the comparison of two of them, the command line"""
 import argparse, os, signal, subprocess, sys, time, traceback
 
 class Fork:
-    "A fork of this process, which has all imports done, in a group of its own: it calls `f` and exits as Python does; with the methods of `Popen`"
+    "A forked process in its own group that calls `f` and exits as Python would, with `poll` and `wait` of `Popen`"
     def __init__(self, f, log):
         self.returncode,self.pid = None,os.fork()
         if self.pid: return
@@ -30,7 +30,7 @@ class Fork:
             time.sleep(.01)
 
 def save_end(learn, path):
-    "Write all that a run ends with, but for times"
+    "Write the final state of a run, without times"
     import torch
     from learnkit import all as lk
     from learnkit.data.files import to_serializable
@@ -47,7 +47,7 @@ def equal(a, b):
     return a==b or (a!=a and b!=b)
 
 def main(doc, compare, kills):
-    "Compare runs of one seed after the other, until `kills` processes were killed; `compare` gives the kills, what differs, and the settings"
+    "Call `compare(seed)`, which returns kills, differences and settings, until `kills` processes were killed"
     p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('kills', type=int, nargs='?', default=kills)
     p.add_argument('--seed', type=int, default=0)

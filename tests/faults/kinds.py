@@ -1,4 +1,4 @@
-"""Kinds of training data, each killed and resumed: is the resumed run the whole one, and what is said? `outcome` runs one of them."""
+"""Kinds of training data: `outcome` kills and resumes a run with one of them, and compares it with an unkilled run."""
 import itertools, random, time, warnings
 from collections import deque
 
@@ -46,7 +46,7 @@ class EpochRows(Rows):
     def __getitem__(self, i): return pair(i/N, self.epoch)
 
 class Growing:
-    "A transform that grows with each sample"
+    "A transform whose factor grows with each sample"
     by = 0
     def __call__(self, x): self.by += 1; return x*(1+self.by/100)
 
@@ -67,7 +67,7 @@ class OwnSampler(Sampler):
     def __iter__(self): idxs = [*range(N)]; self.g.shuffle(idxs); return iter(idxs)
 
 class Shards(IterableDataset):
-    "The samples of a worker"
+    "A stream of the samples of this worker"
     def rows(self):
         info = get_worker_info()
         k,n = (0, 1) if info is None else (info.id, info.num_workers)
@@ -85,7 +85,7 @@ class GeneratorStream(Shards):
         for i in self.rows(): yield pair(i/N, torch.rand((), generator=self.g))
 
 class EpochStream(Shards):
-    "Shuffled by the number of the epoch"
+    "A stream shuffled by the epoch number"
     epoch = 0
     def set_epoch(self, epoch): self.epoch = epoch
     def __iter__(self):
@@ -94,7 +94,7 @@ class EpochStream(Shards):
         for i in rows: yield pair(i/N, self.epoch)
 
 class BufferStream(Shards):
-    "Shuffled in a buffer, with the global generator"
+    "A stream shuffled in a buffer with the global generator"
     def __iter__(self):
         buffer = []
         for i in self.rows():
@@ -109,7 +109,7 @@ class CountingStream(Shards):
         for i in self.rows(): self.n += 1; yield pair(i/N, self.n/N)
 
 class PlacedStream(Shards):
-    "Knows its position"
+    "A stream that saves its position"
     at = 0
     def __iter__(self):
         rows = self.rows()
@@ -123,7 +123,7 @@ class PlacedRandomStream(PlacedStream):
         for x,y in super().__iter__(): yield x*(1+torch.rand(())),y
 
 class PlacedBuffer(PlacedStream):
-    "Knows its position, but not what is in its buffer, as Hugging Face's shuffled streams"
+    "A stream whose state lacks the contents of its buffer, like Hugging Face's shuffled streams"
     def __iter__(self):
         g,buffer = random.Random(3),[]
         for x,y in super().__iter__():
@@ -132,7 +132,7 @@ class PlacedBuffer(PlacedStream):
         yield from buffer
 
 class ClockStream(Shards):
-    "Begins anywhere"
+    "A stream that starts at a sample given by the clock"
     def __iter__(self):
         start = time.time_ns()
         for i in self.rows(): yield pair((i+start)%N/N)
@@ -141,7 +141,7 @@ class ListOfBatches(list):
     pass
 
 class OwnLoader:
-    "A loader of another library, without a state"
+    "A loader of another library without a `state_dict`"
     def __iter__(self):
         for i in range(PER): yield torch.rand(BS, 4),torch.ones(BS, 1)*i/9
 
@@ -157,7 +157,7 @@ def batches():
     for i in range(PER): yield torch.rand(BS, 4),torch.ones(BS, 1)*i/9
 
 def of(ds, **kwargs):
-    "A kind with workers: its data set, and arguments of the loader"
+    "A kind with workers: a function that makes a DataLoader of `ds()`"
     def make(**workers):
         if 'batch_sampler' in kwargs: return DataLoader(ds(), batch_sampler=kwargs['batch_sampler'](), **workers)
         args = {k:v() if k in ('sampler','collate_fn') and isinstance(v, type) else v for k,v in kwargs.items()}
@@ -178,7 +178,7 @@ def seeded(make):
     return wrapped
 
 def alone(f):
-    "A kind without workers"
+    "A kind without workers: a function that returns `f()`"
     def make(): return f()
     make.with_workers = False
     return make
@@ -234,23 +234,23 @@ class Cut(Callback):
         if self.training and self.train_iter==self.k: raise SystemError('the power failed')
 
 def train(make, workers, path, *cbs, **kwargs):
-    "The weights at the end, and what was said"
+    "The weights at the end, and the warnings about resuming"
     torch.manual_seed(1); random.seed(1); np.random.seed(1)
     dl = make(**workers)
     learn = Learner([dl], nn.Sequential(nn.Linear(4, 8), nn.Dropout(.3), nn.Linear(8, 1)), nn.MSELoss(), torch.optim.SGD, lr=.05, path=path,
                     cbs=[CheckpointCallback('1ba'), *cbs])
-    with warnings.catch_warnings(record=True) as said, learn.no_bar(), learn.no_logging():
+    with warnings.catch_warnings(record=True) as caught, learn.no_bar(), learn.no_logging():
         warnings.simplefilter('always')
         try: learn.fit(EPOCHS, **kwargs)
         except SystemError: pass
     for o in (dl, getattr(dl, 'loader', None)):
         it = getattr(o, '_iterator', None)
         if hasattr(it, '_shutdown_workers'): it._shutdown_workers()
-    told = [str(w.message) for w in said if 'resume' in str(w.message)]
-    return torch.cat([p.detach().flatten() for p in learn.model.parameters()]),told
+    messages = [str(w.message) for w in caught if 'resume' in str(w.message)]
+    return torch.cat([p.detach().flatten() for p in learn.model.parameters()]),messages
 
 def outcome(make, workers, path, k):
-    "Are the weights those of the whole run, killed at batch `k`; and what was said before it was killed, and after"
+    "Whether a run killed at batch `k` and resumed ends with the weights of an unkilled one, and the warnings of both"
     whole,_ = train(make, workers, path/'whole')
     _,before = train(make, workers, path/'cut', Cut(k))
     resumed,after = train(make, workers, path/'cut', resume='auto')

@@ -1,5 +1,5 @@
-"""Throw a signal or an exception at the n-th line of the library, and find out what is not as it was. `python tests/faults/sweep.py
-[name of a run ...]` does it at every line of the runs of `test_interrupts.py`; some minutes."""
+"""Raise a signal or an exception at the n-th line of the library, and report what is not restored.
+`python tests/faults/sweep.py [name of a run ...]` does so at every line of the runs of `test_interrupts.py`."""
 import dis, inspect, os, random, re, signal, sys, threading
 from contextlib import contextmanager
 from io import StringIO
@@ -14,7 +14,7 @@ ROOT = str(Path(learnkit.__file__).parent)
 TORCH = tuple(str(Path(torch.__file__).parent/f) for f in ('autograd/grad_mode.py', 'utils/_contextlib.py', 'amp/autocast_mode.py', 'nn/modules/module.py'))   # Python code that sets a mode, and puts it back
 
 class Terminal(StringIO):
-    "A terminal that nobody looks at"
+    "A stream that claims to be a terminal"
     def isatty(self): return True
 
 class Tracer:
@@ -48,7 +48,7 @@ class Tracer:
         act()
 
     def again(self, frame, kind, arg):
-        "An exception from a trace function ends the tracing: go on with it at the next call"
+        "Restart the tracing at the next call, as an exception from a trace function ends it"
         sys.setprofile(None)
         sys.settrace(self.called)
         while frame is not None:
@@ -56,8 +56,8 @@ class Tracer:
             frame = frame.f_back
 
 def is_close(frame):
-    """Is the next instruction one that Python 3.12 and later add to each generator, and execute when it is closed? They are no places where
-    Python handles a signal, and of what is raised there it only prints that it was ignored"""
+    """Return whether the next instruction is one that Python 3.12 and later add to each generator, executed when it is
+    closed. Python handles no signal there, and only prints that an exception raised there was ignored"""
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] in ('CALL_INTRINSIC_1','RERAISE') and bool(frame.f_code.co_flags & inspect.CO_GENERATOR)
 
 def interrupt(number=signal.SIGINT): return lambda: signal.raise_signal(number)
@@ -68,7 +68,7 @@ _hooks = [k for k in vars(torch.nn.Linear(1, 1)) if k.endswith('hooks')]
 _signals = [s for s in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGUSR1)]
 
 def state(learn, folder):
-    "What every run must leave as it was"
+    "The state that every run must restore"
     loss,opt = learn.loss_func,getattr(learn.opt, 'opt', learn.opt)
     res = dict(mode=learn.mode, training=learn.training, grad=torch.is_grad_enabled(), autocast=torch.is_autocast_enabled('cpu'), inference=torch.is_inference_mode_enabled(),
         lock=learn._lock._is_owned(), cbs=[id(cb) for cb in learn.cbs], runs=[cb.run for cb in learn.cbs], learns=[cb.learn is learn for cb in learn.cbs],
@@ -79,7 +79,7 @@ def state(learn, folder):
         signals=[signal.getsignal(s) for s in _signals], threads=frozenset(threading.enumerate()), cudnn=(torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark),
         files=sorted(p.name for p in folder.rglob('*.tmp')), bar=getattr(getattr(learn, 'progress', None), 'mbar', None), model=id(learn.model),
         opt_hooks=[len(getattr(opt, f'_optimizer_step_{k}_hooks', ())) for k in ('pre','post')])
-    for cb in learn.cbs:   # what callbacks hold on to within a run
+    for cb in learn.cbs:   # what callbacks hold only during a run
         for k in ('open','snapshot','whole','stance','thread','old_handlers'): res[f'{cb.name}.{k}'] = bool(vars(cb).get(k))
         if cb.name=='ema': res['ema.trained_weights'] = cb.trained_weights is not None
     return res
@@ -93,7 +93,7 @@ def tensors(o, at=''):
     else: yield at,o
 
 def whole(learn):
-    "All that a run without a trace leaves as it was, beside `state`"
+    "The further state that a run without a lasting effect must restore"
     rng = dict(python=random.getstate(), numpy=np.random.get_state()[1].tobytes(), torch=torch.get_rng_state())
     opt = learn.opt and dict(state=learn.opt.state_dict())
     rec = getattr(learn, 'recorder', None)
@@ -101,7 +101,7 @@ def whole(learn):
                              grads=[p.grad for p in learn.model.parameters()], rows=len(rec.history) if rec else 0, lr=learn.lr, n=[len(rec.lrs) if rec else 0])))
 
 def differs(a, b):
-    "The names of what differs"
+    "The keys whose values differ"
     def same(v, w): return torch.equal(v, w) if isinstance(v, torch.Tensor) and isinstance(w, torch.Tensor) else type(v) is type(w) and v==w
     return [k for k in {*a, *b} if k not in a or k not in b or not same(a[k], b[k])]
 
@@ -129,7 +129,7 @@ def learner(folder, *cbs, kind='terminal', **kw):
 def toolkit(): return [lk.EMACallback(.5), lk.MixUp(), lk.GradientAccumulation(8), lk.GradientClip(1.), lk.EarlyStoppingCallback(), lk.CSVLogger(), lk.ActivationStats(), lk.MixedPrecision('bf16')]
 
 def trained(folder, *cbs, **kw):
-    "A Learner that was trained"
+    "A Learner after a fit of one epoch"
     learn = learner(folder, *cbs, **kw)
     learn.fit(1)
     return learn
@@ -140,7 +140,7 @@ def saved(folder):
     return learn
 
 def crashed(folder, *cbs):
-    "A Learner whose fit was killed in its second epoch, and a new one that resumes it"
+    "A new Learner that can resume a fit killed in its second epoch"
     learn = learner(folder, lk.CheckpointCallback('1ba'), *cbs)
     def crash(self):
         if self.learn.epoch: raise SystemError('the power failed')
@@ -158,9 +158,9 @@ def averaged(learn):
     with learn.ema.averaged(): pass
 def accum(): return lk.Callback(after_batch=lambda self: self.learn.training and self.learn.validate())
 
-class Pruned(Exception): "As Optuna's"
+class Pruned(Exception): "Stands in for Optuna's TrialPruned"
 class Trial:
-    "One of Optuna's that is pruned after its second validation"
+    "Stands in for an Optuna trial; while `bad`, it is pruned at every second report"
     study,bad,n = None,False,0
     def report(self, value, step): self.n += 1
     def should_prune(self): return self.bad and self.n%2==0
@@ -175,7 +175,7 @@ def prune(learn):
     finally: trial.bad = False
 
 class Run:
-    "A kind of run: how to make its Learner, what to do with it, and whether that leaves a trace"
+    "A kind of run: how to make its Learner, what to do with it, and whether that changes it for good"
     def __init__(self, make, do, trace=False): self.make,self.do,self.trace = make,do,trace
 
 runs = dict(
@@ -218,10 +218,10 @@ runs = dict(
 )
 
 class Sweep:
-    "Runs `name` again and again, with something thrown at another place each time"
+    "Runs `name` again and again, raising at another place each time"
     def __init__(self, name, folder, error=(KeyboardInterrupt,), kind='line', opcodes=()):
         self.run,self.name,self.folder,self.error,self.kind,self.opcodes = runs[name],name,Path(folder),error,kind,opcodes
-        self.once()   # what torch imports and caches at the first time
+        self.once()   # torch imports and caches things in the first run
         self.legal,self.n = [],0
         learn = self.make()
         self.legal.append(weights(learn))
@@ -249,7 +249,7 @@ class Sweep:
         finally: sys.stdout = old
 
     def once(self, acts=None, check=False, only=None):
-        "What is wrong after a run in which `acts` were called"
+        "Run once with `acts`; return what is wrong afterwards, and the Tracer"
         learn = self.make()
         raised,t = None,Tracer(acts, self.kind, self.opcodes, only)
         seed()
@@ -264,7 +264,7 @@ class Sweep:
 
     def compare(self, learn, before, after, all_, raised, t):
         if not t.where: return []
-        before['threads'] &= after['threads']   # those of an earlier test may end meanwhile
+        before['threads'] &= after['threads']   # threads of an earlier test may end meanwhile
         wrong = [f'{k}: {str(before.get(k))[:60]} -> {str(after.get(k))[:60]}' for k in differs(before, after) if k!='exc']
         if raised is None and self.kind!='call': wrong.append('nothing was raised')
         elif raised is not None and not isinstance(raised, self.error): wrong.append(f'raised {raised!r:.300}')
@@ -283,30 +283,30 @@ class Sweep:
         return wrong
 
 def reset():
-    "Undo what a broken run has left in this process"
+    "Restore the modes and signal handlers that a broken run left changed"
     torch.set_grad_enabled(True)
     torch.set_autocast_enabled('cpu', False)
     for s in _signals: signal.signal(s, _old[s])
 _old = {s:signal.getsignal(s) for s in _signals}
 
-# The functions that begin and end something, or put it back
+# The functions that enter, leave or restore something
 critical_names = r'''_run _end _switch_to _keep_modes _optimizer_evaluates_after Guard _Block _ReceiveSignals _deliver handle_pending interruptibly added_cbs removed_cbs _delete_cbs Snapshot restore swap
     none_reduce loss_not_reduced atomic named _exit_to unchanged cleanup _use_given_scheduler _add_missing _receive end\b _step\b'''.split()
 CRITICAL = re.compile('|'.join(critical_names))
 
 def places(s, every, critical=True):
-    "Every `every`-th line; and of the lines of the critical functions, each where it is run last"
+    "Every `every`-th line, and the last execution of each line of the critical functions"
     last = {name[:2]:i for i,name in enumerate(s.names, 1) if CRITICAL.search(name[0])} if critical else {}
     return sorted({*range(1 + s.n%every//2, s.n+1, every), *last.values()})
 
 def lineless(s, most=None):
-    "The instructions without a line number at which a signal can come, each where it is run last, in the order of their functions; at most `most` of them, spread evenly"
+    "The last executions of instructions without a line number where signals can come; about `most`, spread evenly"
     last = {name:i for i,name in enumerate(s.names, 1) if name[1] is None and not name[3]}
     found = sorted(last.values())
     return found[::max(1, len(found)//most)] if most else found
 
 def sweep(name, folder, every=1, act=None, kind='line', first=(), error=(KeyboardInterrupt,), critical=True):
-    "Throw at the `places`; or after each of the lines `first`, at each `every`-th line that follows"
+    "Raise at the `places`, or at each of the lines `first` and again at each `every`-th line after it"
     s,found,n = Sweep(name, folder, error, kind),{},0
     act = act or interrupt()
     def spread():

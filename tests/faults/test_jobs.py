@@ -1,7 +1,7 @@
-"""The jobs of `nbs/examples`: each notebook runs from top to bottom; killed in the middle and started again, it ends as if nobody had killed it.
+"""The jobs of `nbs/examples`: each notebook, killed in the middle and restarted, ends like an uninterrupted one.
 
-Nothing in the notebooks is made for this. Before their first cell each Learner is given a `CheckpointCallback`, and each fit `resume='auto'`;
-behind their last one all that their cells have named is written down, to the bit: weights, histories, scores, texts.
+The notebooks contain nothing for this. A cell before their first gives each Learner a `CheckpointCallback`, and each
+fit `resume='auto'`; a cell after their last writes all variables, bit for bit: weights, histories, scores, texts.
 """
 import json, os, pytest
 from importlib.util import find_spec
@@ -60,7 +60,7 @@ def start(tmp_path_factory):
     server.close()
 
 def go(start, job, folder, kill_at=0):
-    "Run the notebook of `job`; its exit status, and how it ended"
+    "Run the notebook of `job`; return its exit status, its output, and its final values or None"
     cell = lambda s: dict(cell_type='code', id='x', metadata={}, outputs=[], execution_count=None, source=s.format(folder=str(folder), kill_at=kill_at))
     nb = json.loads((root/f'nbs/examples/{job}.ipynb').read_text(encoding='utf-8'))
     nb['cells'] = [cell(BEFORE), *nb['cells'], cell(AFTER)]
@@ -76,7 +76,7 @@ def go(start, job, folder, kill_at=0):
 @pytest.mark.skipif(os.name!='posix', reason='kills a process')
 @pytest.mark.parametrize('job', jobs)
 def test_killed_job(start, tmp_path, job):
-    "What is trained beside the model (a discriminator and its optimizer, a teacher, games) must go on too"
+    "Whatever a notebook trains besides the model (a discriminator and its optimizer, a teacher, games) is resumed too"
     if missing := [m for m in needed(root/f'nbs/examples/{job}.ipynb') if find_spec(m) is None]: pytest.skip(f'it needs {" and ".join(missing)}')
     status,_,whole = go(start, job, tmp_path/'whole')
     assert status==0 and whole['n']>30

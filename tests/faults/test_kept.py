@@ -1,5 +1,5 @@
-"""What influences a run and is in no `state_dict` of its model: a loss with weights or buffers, buffers that are not persistent, counters, and
-generators of the model, the data, the transforms and the function that makes batches. A run that is killed and resumed ends as if it had not been."""
+"""State outside the model's `state_dict`: weights and buffers of the loss, non-persistent buffers, counters, and
+generators of the model, the data, the transforms and the `collate_fn`. A resumed run ends like an uninterrupted one."""
 import random, warnings
 from collections import deque
 from functools import partial
@@ -23,14 +23,14 @@ def tensors(y=lambda x: x.sum(1, keepdim=True)):
     return TensorDataset(x, y(x))
 
 class Centred(nn.Module):
-    "Has a weight of its own, which it moves itself, and an average of the targets"
+    "A loss with a weight that it changes itself, and an average of the targets"
     def __init__(self): super().__init__(); self.w = nn.Parameter(torch.ones(1), requires_grad=False); self.register_buffer('mean', torch.zeros(1))
     def forward(self, pred, y):
         with torch.no_grad(): self.w *= .99; self.mean += .1*(y.mean()-self.mean)
         return (self.w*(pred-y-self.mean)).pow(2).mean()
 
 class Counts:
-    "A plain object as the loss"
+    "A loss that is a plain object and counts its calls"
     def __init__(self): self.n = 0
     def __call__(self, pred, y): self.n += 1; return (pred-y).pow(2).mean()/self.n
 
@@ -51,7 +51,7 @@ class Layer(nn.Module):
         return self.lin(x+add)
 
 class Recurrent(nn.Module):
-    "Keeps what it goes on with, as its kind says"
+    "A recurrent model that keeps its hidden state in a container of the given kind"
     def __init__(self, kind):
         super().__init__()
         self.lin,self.kind = nn.Linear(5, 1),kind
@@ -71,7 +71,7 @@ class Recurrent(nn.Module):
         return out
 
 def in_a_closure():
-    "A loss whose weight grows, by a variable of the function around it"
+    "A loss whose weight grows with a variable of the enclosing function"
     n = 0
     def loss(pred, y):
         nonlocal n
@@ -80,18 +80,18 @@ def in_a_closure():
     return loss
 
 class Annealed:
-    "… by an attribute, as it should be"
+    "A loss whose weight grows with an attribute, as recommended"
     def __init__(self): self.n = 0
     def __call__(self, pred, y): self.n += 1; return (pred-y).pow(2).mean()*self.n/10
 
 class Anneals(Callback):
-    "… by a number of a callback, which names it in `saves`"
+    "Makes the weight of the loss grow with a number that the callback names in `saves`"
     saves,n = ('n',),0
     def before_fit(self): self.learn.loss_func = self.loss
     def loss(self, pred, y): self.n += 1; return (pred-y).pow(2).mean()*self.n/10
 
 class Slow(torch.optim.SGD):
-    "Counts its steps, and makes smaller ones"
+    "Counts its steps, and takes smaller and smaller ones"
     def __init__(self, params, lr=.01): super().__init__(params, lr); self.k,self.past = 0,[]
     def step(self, closure=None):
         self.k += 1
@@ -100,12 +100,12 @@ class Slow(torch.optim.SGD):
         return super().step(closure)
 
 class Own(Slow):
-    "Has a `state_dict` with other keys"
+    "An optimizer whose `state_dict` has other keys"
     def state_dict(self): return dict(inner=super().state_dict(), k=self.k)
     def load_state_dict(self, d): super().load_state_dict(d['inner']); self.k = d['k']
 
 class Draws(Dataset):
-    "Draws from a generator of its own, or one of its transforms"
+    "A dataset that draws from its own generator or that of its transform"
     def __init__(self, g, where='own'):
         self.x = tensors().tensors[0]
         self.g,self.tfms = (g,[]) if where=='own' else (None,[draw_with(g)])
@@ -127,7 +127,7 @@ class Collate:
     def __call__(self, items): x,y = map(torch.stack, zip(*items)); return x+torch.rand((), generator=self.g), y
 
 class Each(Centred):
-    "… with a loss for each item, which MixUp asks for"
+    "A loss that supports `reduction='none'`, which MixUp needs"
     reduction = 'mean'
     def forward(self, pred, y):
         with torch.no_grad(): self.mean += .1*(y.mean()-self.mean)
@@ -135,14 +135,14 @@ class Each(Centred):
         return loss if self.reduction=='none' else loss.mean()
 
 class Around(Callback):
-    "Puts something around the loss while it trains"
+    "Wraps the loss during training"
     def before_train(self): self.own = self.learn.loss_func; self.learn.loss_func = partial(self._scaled, self.own, by=.5)
     def after_train(self): self.learn.loss_func = self.own
     @staticmethod
     def _scaled(f, pred, y, by): return by*f(pred, y)
 
 def ended(path, crashes=(), model=None, loss=nn.MSELoss, data=None, cbs=(), opt=Adam):
-    "The weights after three epochs, killed after each of `crashes`"
+    "The weights after three epochs, killed after each of the batches `crashes` and resumed"
     for k in [*crashes, None]:
         set_seed(42)
         dl = data() if data else DataLoader(tensors(), BS, shuffle=True)
@@ -160,16 +160,16 @@ def check(path, **kw): assert equal(ended(path/'a', **kw), ended(path/'b', (2, 6
 @pytest.mark.parametrize('loss', [Centred, Counts, argument])
 @few(1)
 def test_the_loss(loss, tmp_path):
-    "The weights and buffers of a loss began anew after a resume, without a word"
+    "The weights and buffers of a loss are resumed; they used to be reset without a warning"
     check(tmp_path, loss=loss)
 
 @pytest.mark.parametrize('kw', [dict(loss=Annealed), dict(cbs=(Anneals,))], ids=['attribute', 'callback'])
 def test_a_loss_that_is_annealed(kw, tmp_path):
-    "What the page on resuming says to write, instead of a variable of a closure"
+    "What the page on resuming recommends instead of a variable of a closure"
     with warnings.catch_warnings(): warnings.simplefilter('error'); check(tmp_path, **kw)
 
 class Gaps(Dataset):
-    "Its attributes have a NaN, as columns with missing values have"
+    "A dataset with a NaN in its attributes, as for columns with missing values"
     def __init__(self, grows=False): self.means,self.least,self.grows = torch.tensor([1., float('nan')]),float('nan'),grows
     def __len__(self): return N
     def __getitem__(self, i):
@@ -184,22 +184,22 @@ def test_an_attribute_with_nan_has_not_changed(workers, tmp_path):
     with pytest.warns(UserWarning, match='no checkpoint stores.*`means` of Gaps'): fit(True)
 
 def test_a_closure_is_the_user_s(tmp_path):
-    "… of which a checkpoint warns, once"
+    "No checkpoint stores a variable of a closure; one warning names it"
     with pytest.warns(UserWarning, match=r'no checkpoint stores `loss.<closure>.n` \(int\), so a resumed run begins with the value that the script sets') as w: ended(tmp_path, loss=in_a_closure)
     assert len([o for o in w if 'no checkpoint stores' in str(o.message)])==1
 
 @pytest.mark.parametrize('kind', ['tuple', 'list', 'dict', 'deque', 'graph'])
 def test_containers_of_the_model(kind, tmp_path):
-    "The `(h, c)` of a recurrent network began anew"
+    "Containers among the attributes are resumed; the `(h, c)` of a recurrent network used to be reset"
     check(tmp_path, model=lambda: Recurrent(kind))
 
 @pytest.mark.parametrize('opt', [Slow, Own])
 def test_attributes_of_the_optimizer(opt, tmp_path):
-    "They began anew, and with other keys in its `state_dict` a fit ended in a KeyError"
+    "They are resumed; they used to be reset, and other keys in the `state_dict` raised a KeyError"
     check(tmp_path, opt=opt)
 
 class Within(torch.optim.Optimizer):
-    "Leaves the steps to another optimizer, and does not save that one's state"
+    "Delegates its steps to another optimizer, whose state it does not save"
     def __init__(self, params, lr): self.inner = torch.optim.Adam(params, lr=lr); super().__init__(self.inner.param_groups, {})
     def step(self, closure=None): return self.inner.step(closure)
 
@@ -227,13 +227,13 @@ def test_a_list_that_grows_long_is_named(tmp_path):
 @pytest.mark.filterwarnings('error:the checkpoint has a state')
 @pytest.mark.parametrize('cb', [MixUp, Around])
 def test_the_loss_with_something_around_it(cb, tmp_path):
-    "Its state was kept under a name that it did not have yet when the run went on, and was left out"
+    "The state of a wrapped loss was saved under a name that it did not have yet at the resume, and was skipped"
     check(tmp_path, loss=Each, cbs=[cb])
 
 @few(3)
 @pytest.mark.parametrize('kind', ['buffer', 'counter', 'tensor', 'torch', 'numpy', 'python'])
 def test_the_model(kind, tmp_path):
-    "Buffers that are not persistent, counters and generators of the model's modules began anew"
+    "Non-persistent buffers, counters and generators of the modules are resumed; they used to be reset"
     check(tmp_path, model=lambda: nn.Sequential(Layer(kind)))
 
 @few(1, 4)
@@ -241,23 +241,23 @@ def test_the_model(kind, tmp_path):
 @pytest.mark.parametrize('where', ['own', 'transform'])
 @pytest.mark.parametrize('kind', ['torch', 'numpy', 'python'])
 def test_generators_of_the_data(kind, where, workers, tmp_path):
-    "A data set or a transform that draws from a generator of its own drew again from its beginning"
+    "A resume used to restart the generators of datasets and transforms"
     check(tmp_path, data=lambda: DataLoader(Draws(generator(kind), where), BS, shuffle=True, num_workers=workers))
 
 @pytest.mark.parametrize('kind', ['torch', 'python'])
 def test_generators_of_data_without_indices(kind, tmp_path):
-    "The first batches are read again; their generators must be where they were when the epoch began"
+    "A resume reads the first batches again, with the generators set back to the beginning of the epoch"
     check(tmp_path, data=lambda: DataLoader(Stream(generator(kind)), BS))
 
 @few(1, 1)
 @pytest.mark.parametrize('workers', [0, 2])
 @pytest.mark.parametrize('make', [lambda: collate, Collate])
 def test_a_function_that_makes_batches(make, workers, tmp_path):
-    "A `collate_fn` that draws, over tensors that do not"
+    "A `collate_fn` that draws random numbers, over tensors that draw none"
     check(tmp_path, data=lambda: DataLoader(tensors(), BS, shuffle=True, collate_fn=make(), num_workers=workers))
 
 def test_what_has_not_changed_is_the_script_s(tmp_path):
-    "Class weights of the loss and rates of modules are arguments: with `resume=path` an edited script has its new ones"
+    "With `resume=path` an edited script uses its new class weights of the loss and dropout rates"
     def learner(w, p):
         set_seed(0)
         learn = Learner((DataLoader(tensors(lambda x: (x[:,:1]>0).float()), BS),), nn.Sequential(nn.Dropout(p), nn.Linear(4, 1)), nn.BCEWithLogitsLoss(pos_weight=torch.tensor([w])), path=tmp_path, default_cbs=False,

@@ -1,4 +1,6 @@
-"""A run that is killed at random moments, and started again each time, ends as one that nobody killed. The long version: python tests/faults/killed.py 100"""
+"""A run killed at random moments and restarted each time ends like an uninterrupted one.
+
+The long version: python tests/faults/killed.py 100"""
 import os, pytest
 from killed import compare
 from toys import few

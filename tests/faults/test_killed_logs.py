@@ -1,5 +1,5 @@
-"""A run that is killed (SIGKILL) again and again, at random moments, and started again each time, leaves the logs of a run that nobody killed: every
-step once, in order. Before the first checkpoint, between a row and a checkpoint, in the middle of a row, in the second fit. By the logs' own readers."""
+"""A run killed by SIGKILL again and again and restarted each time leaves the logs of an uninterrupted run: every step
+once, in order. Kills come before the first checkpoint, between row and checkpoint, within a row, in the second fit."""
 import importlib.util, os, random, signal, time, traceback, warnings
 from types import SimpleNamespace
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(os.name!='posix', reason='forks and kills')
 board,wb,flow = [all(importlib.util.find_spec(m) for m in ms.split()) for ms in ('tensorboard', 'wandb', 'mlflow alembic')]
 
 def config(seed):
-    "What a run does; all of it follows from `seed`"
+    "The settings of a run, all drawn from `seed`"
     r = random.Random(seed)
     def ba(lo=1, hi=6): return f'{r.randint(lo, hi)}ba'
     return dict(seed=seed, n=r.randint(2, 7), tune=r.random()<.5, fits=[r.randint(1, 3) for _ in range(r.randint(1, 3))], every=r.choice([ba(), ba(4, 12), '1ep', '1h']),
@@ -24,15 +24,15 @@ def config(seed):
                 pending=r.choice([1, 3, 1000]))
 
 class Killer(Callback):
-    "Kills the process at the event number `at`; it hears them before, between or after the other callbacks"
-    acts = 'nothing'   # a run that is resumed may have it elsewhere, or not at all
+    "Kills the process at event number `at`; `order` places it before, between or after the other callbacks"
+    acts = 'nothing'   # a resumed run may have it at another event, or not at all
     def __init__(self, at, order): self.left,self.order = at,order
     def __call__(self, name, **kwargs):
         self.left -= 1
         if self.left==0: os.kill(os.getpid(), signal.SIGKILL)
 
 class Torn:
-    "A file that is killed in the middle of a row"
+    "A file that kills the process in the middle of a row"
     def __init__(self, f, rows): self.f,self.rows = f,rows
     def __getattr__(self, k): return getattr(self.f, k)
     def write(self, data):
@@ -65,7 +65,7 @@ def train(c, folder, events=None, order=0, rows=None):
     if wb and learn.wandb_logger.experiment: learn.wandb_logger.experiment.finish()
 
 def attempt(c, folder, after=None, **kill):
-    "Train in a process of its own; says whether it was killed, by itself or `after` so many seconds"
+    "Train in a forked process; return whether it was killed, by a callback, a file, or `after` so many seconds"
     pid = os.fork()
     if pid==0:
         try: warnings.simplefilter('ignore'); train(c, folder, **kill); os._exit(0)
@@ -76,7 +76,7 @@ def attempt(c, folder, after=None, **kill):
     return code!=0
 
 def read(folder):
-    "The rows of all logs, without times"
+    "The rows of all logs, without times, as their own readers return them"
     logs = dict(json=JsonLogger(folder/'log.jsonl').read_log(), csv=CSVLogger(folder/'history.csv').read_log())
     logs = {k:[{n:v for n,v in r.items() if n!='time'} for r in rows] for k,rows in logs.items()}
     if board:
@@ -98,14 +98,14 @@ def read(folder):
 @few(1, 4)
 @pytest.mark.parametrize('seed', [0, *slow(*range(1, 24))])
 def test_killed_at_random_moments(seed, tmp_path, capfd):
-    "Rows were there twice (71 for 44) or missing (62 for 88), and TensorBoard hid what came before"
+    "Rows were duplicated (71 for 44) or lost (62 for 88), and TensorBoard hid the earlier ones"
     c,r = config(seed),random.Random(seed)
     whole,killed = tmp_path/'whole',tmp_path/'killed'
     for f in (whole, killed): f.mkdir()
     start = time.monotonic()
     assert not attempt(c, whole)
     long,kills = time.monotonic()-start,0
-    for i in range(6):   # the first kill is surely within the run
+    for i in range(6):   # the first kill always hits the run
         how = dict(events=r.randint(2, 9*c['n'])) if i==0 else r.choice([dict(events=r.randint(1, 40*c['n']), order=r.choice([-1000, 57, 1000])), dict(rows=r.randint(1, 3*c['n'])), dict(after=r.uniform(0, long))])
         kills += attempt(c, killed, **how)
     assert not attempt(c, killed)

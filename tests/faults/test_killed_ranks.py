@@ -1,4 +1,6 @@
-"Ranks that are killed at random moments, and started again by torchrun, end as those that nobody killed. The long version: python tests/faults/killed_ranks.py 50"
+"""Ranks killed at random moments and restarted by torchrun end like uninterrupted ones.
+
+The long version: python tests/faults/killed_ranks.py 50"""
 import os, pytest
 from killed_ranks import compare
 from toys import few

@@ -1,4 +1,6 @@
-"Two processes that are killed while they write sharded checkpoints in the background end as those that nobody killed. The long version: python tests/faults/killed_shards.py 100"
+"""Two processes killed while they write sharded checkpoints in the background end like uninterrupted ones.
+
+The long version: python tests/faults/killed_shards.py 100"""
 import os, pytest
 from killed_shards import compare
 from toys import few

@@ -1,4 +1,4 @@
-"""A resume loads the state of each callback once, as far as it can tell: what a callback does in `load_state_dict` is not done twice."""
+"""A resume loads the state of each callback once, also if `load_state_dict` extends a list or pops its entries."""
 from functools import partial
 
 import pytest, torch
@@ -8,7 +8,7 @@ from learnkit.all import Adam, Callback, TorchScheduler
 from test_resume import Crash, assert_same, end, fit, learner, stopped
 
 class Extends(Callback):
-    "Puts the saved rows to those that it has"
+    "Appends the saved rows to its own"
     def __init__(self): self.rows = []
     def after_batch(self):
         if self.learn.training: self.rows.append(self.learn.train_iter)
@@ -16,23 +16,23 @@ class Extends(Callback):
     def load_state_dict(self, state): self.rows.extend(state['rows'])
 
 class Pops(Extends):
-    "Takes its entries out of the state"
+    "Pops its entries from the state"
     def load_state_dict(self, state): self.rows[:] = state.pop('rows')
 
 class Updates(Extends):
-    "Keeps the very object of the state, and changes it"
+    "Keeps the list of the state itself, and appends to it"
     def load_state_dict(self, state): self.rows = state['rows']
 
 @pytest.mark.parametrize('cls', [Extends, Pops, Updates])
 @pytest.mark.parametrize('every,k', [('1ba', 4), ('1ep', 9)])
 def test_a_state_is_loaded_once(cls, every, k, tmp_path):
-    "`extend` doubled the rows, `pop` raised a KeyError"
+    "The state was loaded twice: `extend` doubled the rows, and `pop` raised a KeyError"
     learn = stopped(lambda: learner(tmp_path, [cls], every=every), Crash(k), n=2)
     cb = next(cb for cb in learn.cbs if isinstance(cb, Extends))
     assert cb.rows==[*range(1, 15)]
 
 def test_a_trial_that_fails_leaves_all_as_it_was(tmp_path):
-    "Also where `load_state_dict` adds to what is there"
+    "A state that does not fit leaves a callback unchanged, also if its `load_state_dict` extends a list"
     class Refuses(Callback):
         order = 20_000
         def state_dict(self): return dict(a=1)
@@ -50,7 +50,7 @@ schedulers = dict(cyclic=(partial(CyclicLR, base_lr=.001, max_lr=.1, step_size_u
                   one=(partial(OneCycleLR, max_lr=.1, total_steps=30), 'step'), cos=(partial(CosineAnnealingLR, T_max=9), 'step'), fun=(partial(LambdaLR, lr_lambda=lambda i: .9**i), 'step'))
 @pytest.mark.parametrize('kind', schedulers)
 def test_schedulers_of_pytorch(kind, tmp_path):
-    "PyTorch's `CyclicLR.load_state_dict` takes entries out of the state: every resume ended in a KeyError"
+    "PyTorch's `CyclicLR.load_state_dict` pops entries from the state, so every resume raised a KeyError"
     make,interval = schedulers[kind]
     cbs = [lambda: TorchScheduler(make, interval)]
     straight = end(fit(learner(tmp_path/'a', cbs)))

@@ -1,5 +1,5 @@
-"""Logs tell what happened once, and in order: over several fits, over resumed runs, whatever is logged by whom, also while the disk is full.
-What a run killed at random moments leaves behind is asked in test_killed_logs.py."""
+"""Logs have each row once and in order: over several fits and resumed runs, for all kinds of values and loggers, and
+while the disk is full. test_killed_logs.py tests the logs of runs killed at random moments."""
 import errno, json, os, sys, warnings
 from collections import Counter
 
@@ -16,7 +16,7 @@ from test_calls import Reads
 from toys import at, batches, learner, throw
 
 class Wrote(MetricsLogger):
-    "Keeps what is written"
+    "Records the steps and names that are written"
     def __init__(self): self.got = []
     def write(self, metrics, step): self.got.append((step, *metrics))
 
@@ -35,7 +35,7 @@ kinds = dict(loss=lambda n: LossMonitor(f'{n}ba'), lr=lambda n: LRMonitor(f'{n}b
 @given(st.lists(st.tuples(st.sampled_from([*kinds]), st.integers(1, 4)), min_size=1, max_size=4, unique_by=lambda o: o[0]), st.lists(st.integers(1, 3), min_size=1, max_size=3),
        st.integers(1, 5), st.integers(1, 9))
 def test_steps_only_grow_over_all_fits(who, fits, n, pending):
-    "Rows with tensors wait for the device; those of Python numbers overtook them, and each fit began again with step 1"
+    "Rows of Python numbers overtook rows of tensors, which wait for the device, and each fit restarted at step 1"
     wrote = Wrote()
     learn = quiet(n=n, metrics=mae, cbs=[*(kinds[k](i) for k,i in who), wrote])
     learn._outbox.max_pending = pending
@@ -52,7 +52,7 @@ def test_steps_only_grow_over_all_fits(who, fits, n, pending):
     assert all(got[k]==v for k,v in expected.items()), (got, expected)
 
 def test_logging_waits_for_no_device():
-    "A number on the device is read when the epoch is over, though Python numbers are logged after it"
+    "A logged tensor is read from the device after the epoch, even if Python numbers are logged after it"
     log = at('after_batch', lambda cb: [cb.learn.log_numbers(dict(a=cb.learn.loss)), cb.learn.log_numbers(dict(b=1.))], lambda cb: cb.learn.training)
     read = Reads()
     learn = quiet(n=20, nv=0, cbs=[log, Wrote()])
@@ -113,7 +113,7 @@ def test_what_cannot_be_logged_raises_where_it_is_given():
         with pytest.raises(TypeError, match='can be logged, not'): learn.log_objects(dict(a=v))
 
 def test_a_figure_is_an_image():
-    "It raised: could not determine the shape of object type 'memoryview'"
+    "A figure is logged as an image; it raised: could not determine the shape of object type 'memoryview'"
     matplotlib = pytest.importorskip('matplotlib')
     from matplotlib.figure import Figure
     class Keeps(Wrote):
@@ -137,7 +137,7 @@ def test_what_changes_after_it_was_logged(tmp_path):
     assert [o for o in learn.keeps.got if isinstance(o, list)]==[[1.]*3, [2.]*3, [3.]*3]
 
 def test_hyper_parameters_begin_each_log_once(tmp_path):
-    "Once a log, however often it is fitted and resumed"
+    "Hyperparameters are written once per log, however many fits and resumes follow"
     for n in (1, 2):
         learn = quiet(path=tmp_path, cbs=[JsonLogger(), CheckpointCallback('1ep')])
         learn.hparams(dropout=.1)
@@ -149,7 +149,7 @@ def test_hyper_parameters_begin_each_log_once(tmp_path):
 # several fits
 
 def test_hyper_parameters_are_written_once_if_there_is_nothing_to_write(tmp_path):
-    "It was called in each epoch, and for each row, until the file had something in it"
+    "`write_hparams` is called once; it was called for each row until the file had content"
     class Quiet(JsonLogger):
         calls = 0
         def write_hparams(self, hparams, step): self.calls += 1
@@ -178,20 +178,20 @@ def test_another_learner_begins_a_new_log(tmp_path):
 
 @pytest.mark.parametrize('make', [CSVLogger, JsonLogger])
 def test_append_and_resume_raise(make, tmp_path):
-    "Killed before the first checkpoint, nobody could tell the rows of this run from older ones: they were there twice"
+    "After a kill before the first checkpoint, rows of this run cannot be told from older ones, and were logged twice"
     learn = quiet(path=tmp_path, cbs=[make(append=True), CheckpointCallback('1ba')])
     with pytest.raises(ValueError, match='Omit `append`'): learn.fit(1, resume='auto')
     assert not (tmp_path/'log.jsonl').exists()
 
-# what a validation within an epoch finds counts
+# validations within an epoch
 
 class Falls(nn.MSELoss):
-    "The losses of validations are prescribed, one batch each"
+    "An MSE loss with prescribed losses of the validation batches"
     def __init__(self, values): super().__init__(); self.values = [*values]
     def forward(self, pred, targ): return super().forward(pred, targ) if pred.requires_grad else super().forward(pred, targ)*0 + self.values.pop(0)
 
 def within(cbs, losses, tmp_path, n=4, epochs=1, **kw):
-    "`n` batches an epoch, validated after every second batch and at the end"
+    "Fit with `n` batches an epoch, validated after every second batch and at the end; return the Learner"
     learn = quiet(n=n, nv=1, loss_func=Falls(losses), path=tmp_path, cbs=[ValidateEvery('2ba'), *cbs], **kw)
     learn.fit(epochs)
     return learn
@@ -226,7 +226,7 @@ def test_a_value_of_an_evaluator_is_compared_once(tmp_path):
     assert (learn.train_iter, early.best, early.wait)==(12, .5, 0)
 
 def test_a_function_after_the_epoch_sees_its_row():
-    "`@learn.on('after_epoch')` read the row of the epoch before, and in the first one there was none"
+    "`@learn.on('after_epoch')` sees the row of its epoch; it used to see that of the epoch before"
     learn,seen = quiet(),[]
     learn.on('after_epoch')(lambda learn: seen.append(learn.recorder.history[-1]['epoch']))
     learn.on('after_batch')(lambda learn: seen.append(len(learn.recorder.lrs)) if learn.training and learn.iter==1 else None)
@@ -234,7 +234,7 @@ def test_a_function_after_the_epoch_sees_its_row():
     assert seen==[2, 0, 5, 1]
 
 def test_the_batch_in_the_table_after_a_resume(tmp_path):
-    "After a resume in the middle of an epoch it began to count anew: 0:2 for 0:6"
+    "The batch number continues after a resume within an epoch; it restarted, as 0:2 instead of 0:6"
     def fit(*cbs):
         rows = []
         learn = quiet(n=8, nv=1, path=tmp_path, cbs=[ValidateEvery('2ba'), CheckpointCallback('4ba'), *cbs])
@@ -246,7 +246,7 @@ def test_the_batch_in_the_table_after_a_resume(tmp_path):
     assert fit()==['0:6','0:8',0]
 
 def test_a_finished_fit_leaves_no_counts_to_the_next(tmp_path):
-    "What was restored of a finished fit was gone on with in the next one: it measured at other batches than an unkilled run"
+    "The next fit continued restored counts of a finished one, and measured at other batches than an unkilled run"
     def fit(n):
         learn = quiet(n=5, path=tmp_path, cbs=[LossMonitor('2ba'), CheckpointCallback('1h')])
         for _ in range(n): learn.fit(1, resume='auto')
@@ -266,7 +266,7 @@ def test_what_is_written_to_a_row_by_position_is_kept():
     assert learn.recorder.history['valid_loss']==[1.]
 
 def test_columns_and_log_before_the_time_is_known():
-    "A logger written for fastai failed on `float(None)`: it pairs the columns with the row, which ends with what is known"
+    "A fastai logger pairs columns and row, so the row ends with the last known value; it failed on `float(None)`"
     seen = []
     def log(cb): seen.append({k:float(v) for k,v in zip(cb.learn.recorder.metric_names, cb.learn.recorder.log)})
     learn = quiet(metrics=mae, cbs=[at('after_epoch', log), at('after_train', log, order=51)])
@@ -274,7 +274,7 @@ def test_columns_and_log_before_the_time_is_known():
     assert [*map(list, seen)]==[['epoch','train_loss'], ['epoch','train_loss','valid_loss','mae']]
 
 def test_a_run_is_no_switch():
-    "`self.run = wandb.init()` replaced the switch that says whether the callback is called"
+    "`self.run = wandb.init()` replaced the flag that decides whether the callback is called"
     cb = Callback()
     for v in (object(), 'run', [], None, 2):
         with pytest.raises(TypeError, match='give your attribute another name, as in `self.my_run = ...`'): cb.run = v
@@ -291,7 +291,7 @@ def test_silence_holds_for_all_messages(tmp_path, capsys):
 # a full disk
 
 class Fails:
-    "A file or stream on a disk that is full for a while: it takes `room` bytes more"
+    "A file or stream on a full disk that has `room[0]` bytes left"
     def __init__(self, f, room): self.f,self.room = f,room
     def __getattr__(self, k): return getattr(self.f, k)
     def write(self, data):
@@ -303,7 +303,7 @@ class Fails:
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 300), st.integers(0, 8), st.sampled_from([JsonLogger, CSVLogger]))
 def test_a_full_disk_costs_no_row(tmp_path_factory, room, again, make):
-    "It ended the run. Now the rows wait, a checkpoint holds them too, and one warning says so"
+    "Rows wait in memory and in checkpoints, and a warning tells so; a full disk used to end the run"
     folder,left = tmp_path_factory.mktemp('log'),[room]
     def opened(self):
         LogFile_open(self)
@@ -326,7 +326,7 @@ def test_a_full_disk_costs_no_row(tmp_path_factory, room, again, make):
         assert [r['step'] for r in log.read_log()]==[*range(3, 28, 3)]
 
 def test_a_full_disk_behind_the_output(capsys, monkeypatch):
-    "The run ended with the first line that could not be printed"
+    "The run continues with a warning; it used to end at the first line that could not be printed"
     monkeypatch.setattr(sys, 'stdout', Fails(sys.stdout, [30]))
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter('always')
@@ -339,7 +339,7 @@ def test_a_full_disk_behind_the_output(capsys, monkeypatch):
 @settings(max_examples=100)
 @given(st.data())
 def test_readers_of_any_file(tmp_path_factory, data):
-    "Damaged files raised TypeErrors and AttributeErrors; a reader gives rows, or a ValueError"
+    "A reader returns rows or raises a ValueError; damaged files raised TypeErrors and AttributeErrors"
     folder = tmp_path_factory.getbasetemp()
     good = b'epoch,train_loss,valid_loss,"a ""b""",time\r\n0,1.5,nan,"x,\ny",00:01\r\n1,,2.5,,00:01\r\n',b'{"step": 1, "a": 0.5}\n{"step": 2, "b": "nan", "c": null}\n'
     for make,text in zip((CSVLogger, JsonLogger), good):
@@ -358,7 +358,7 @@ def test_a_nesting_that_is_too_deep(tmp_path):
 
 @pytest.mark.parametrize('where', ['reopened', 'closed'])
 def test_a_file_that_an_interrupt_has_left_closed(where, tmp_path, monkeypatch):
-    "Ctrl-C after it was closed, and before it was opened again or forgotten: all rows that follow were lost"
+    "After a Ctrl-C that left the file closed, but not reopened or forgotten, all later rows were lost"
     path = tmp_path/'log'
     path.write_bytes(b'other')
     log = LogFile(path, b'head\n')

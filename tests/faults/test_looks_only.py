@@ -1,8 +1,9 @@
-"""A run with checkpoints is the run without them, to the bit, whatever the data; and a run that is ended at any of its checkpoints and resumed is that run.
-Data are put together at random: items, streams, lists and functions; samplers of PyTorch's and of the user's; generators; workers, also such that persist.
+"""Saving checkpoints changes nothing: a run with them equals the run without them bit for bit, and so does one that is
+killed and resumed. Data are combined at random: datasets, streams, lists and functions; PyTorch's and custom samplers;
+generators; workers, also persistent ones.
 
-    python tests/faults/test_looks_only.py 500             so many runs; prints those that end otherwise
-    python tests/faults/test_looks_only.py 1 --first 123   one of them again
+    python tests/faults/test_looks_only.py 500             that many runs; prints those that differ
+    python tests/faults/test_looks_only.py 1 --first 123   repeats one of them
 """
 import argparse, builtins, os, random, sys, tempfile, warnings
 from pathlib import Path
@@ -21,7 +22,7 @@ pytestmark = few(4, 6)   # of the cases of each test; all with LEARNKIT_SWEEP=1
 
 N,BS,PER,EPOCHS = 22,4,6,3   # the last batch is short
 
-# what draws
+# data that draws random numbers
 
 def drawn(kind, g=None):
     "A random number"
@@ -43,7 +44,7 @@ class Together(Items):
 class Stream(Items, IterableDataset):
     def __iter__(self): return (self[i] for i in range(N))
 class Buffered(Stream):
-    "Keeps what it has drawn"
+    "A stream shuffled in a buffer"
     def __iter__(self):
         buffer = []
         for i in range(N):
@@ -51,7 +52,7 @@ class Buffered(Stream):
             if len(buffer)>5: yield self[buffer.pop(int(drawn('torch' if self.kind=='none' else self.kind, self.g)*1000)%5)]
         yield from map(self.__getitem__, buffer)
 class Placed(Stream):
-    "Knows its position"
+    "A stream that saves its position"
     at = 0
     def __iter__(self):
         while self.at<N: self.at += 1; yield self[self.at-1]
@@ -59,7 +60,7 @@ class Placed(Stream):
     def state_dict(self): return dict(at=self.at)
     def load_state_dict(self, state): self.at = state['at']
 class Turning(Sampler):
-    "Counts its passes, and draws when it is asked"
+    "A sampler that counts its passes, and draws for each index"
     n = 0
     def __init__(self): pass
     def __len__(self): return N
@@ -69,14 +70,14 @@ class Turning(Sampler):
     def state_dict(self): return dict(n=self.n)
     def load_state_dict(self, d): self.n = d['n']
 class Eager(Turning):
-    "Draws all when it begins, with three generators"
+    "A sampler that draws all indices at the start, with three generators"
     def __iter__(self):
         idxs = torch.randperm(N).tolist()
         random.shuffle(idxs)
         np.random.shuffle(idxs)
         return iter(idxs)
 class Buckets(Sampler):
-    "Batches, each drawn when it is asked for, from what is left"
+    "A batch sampler that draws each batch on demand from the remaining indices"
     def __len__(self): return PER
     def __iter__(self):
         left = [*range(N)]
@@ -96,7 +97,7 @@ class Own:
 
 KINDS = 'none','torch','numpy','python','own','all'
 def data(r, light=False):
-    "A training loader, and what it is in words"
+    "A random training loader, and its description"
     kind = r.choice(KINDS)
     g = gen(r) if kind=='own' else None
     what = r.choice(['map']*8 + ['tensors', 'stream', 'stream', 'buffered', 'placed', 'list', 'own', 'function', 'torchdata'])
@@ -125,7 +126,7 @@ def data(r, light=False):
 # runs
 
 class Cut(Callback):
-    "Ends the run after so many batches"
+    "Kills the run after `n` batches"
     acts,order = 'nothing',10_000
     def __init__(self, n): self.n = n
     def after_batch(self):
@@ -151,7 +152,7 @@ def end(learn):
                 history=[{k:v for k,v in o.items() if k!='time'} for o in learn.recorder.history])
 
 def differs(seed, stops=2):
-    "What is otherwise with checkpoints, or after a resume"
+    "The description of a run, and what differs with checkpoints or after a resume"
     r = random.Random(f'{seed} ends')
     every = r.choice(['1ba','1ba','2ba','3ba','1ep'])
     with tempfile.TemporaryDirectory() as tmp, warnings.catch_warnings():
@@ -185,7 +186,7 @@ def test_it_looks_only(seed):
 @few(0, 1)
 @pytest.mark.parametrize('seed', slow(204, 209, 317))
 def test_workers_that_persist_after_a_pass_that_was_cut(seed):
-    "They had drawn for batches that nobody got, and a resumed run did not know how often"
+    "Persistent workers draw for batches that are never used, and a resumed run did not know how many"
     words,odd = differs(seed, stops=1)
     assert "'persistent_workers': True" in words and 'limit' in words and not odd, words
 
@@ -199,7 +200,7 @@ def test_it_says_when_notes_are_too_many(n, tmp_path, monkeypatch):
     assert sum('alternately with the model' in str(w.message) for w in told)==(n==3)
 
 def test_it_says_what_workers_drew_before(tmp_path):
-    "Those that persist may have been asked by somebody else"
+    "Persistent workers may have been used before the fit"
     dl = DataLoader(Items('torch'), BS, num_workers=1, persistent_workers=True)
     for b in dl: pass
     learn = Learner((dl,), nn.Linear(4, 1), nn.MSELoss(), path=tmp_path, cbs=CheckpointCallback('1ep'))
@@ -221,7 +222,7 @@ def batches_of(g):
     return batches
 @pytest.mark.parametrize('kind', ['function', 'loader', 'steps'])
 def test_the_seeds_of_the_user_count(kind, tmp_path):
-    "With a checkpoint, two seeds of a generator gave the same data"
+    "Two seeds of a generator give different data; with a checkpoint they gave the same"
     ds = [(torch.tensor([float(i)]), torch.tensor([0.])) for i in range(12)]
     def make(s):
         g = torch.Generator().manual_seed(s)

@@ -1,7 +1,7 @@
-"""A model, a loss and a data set that have every attribute which a feature asks callbacks and Learners for: none of them is asked.
+"""A model, a loss and a dataset have every attribute that features look up in callbacks and Learners: none is used.
 
-A callback passes attributes that it lacks on to its Learner, and the Learner to the model. `hasattr(cb, 'writer')` was answered by a
-model that keeps a `SummaryWriter`, and the checkpoint of a SIGTERM was lost."""
+A callback delegates attributes that it lacks to its Learner, and the Learner to the model. `hasattr(cb, 'writer')` was
+answered by a model that keeps a `SummaryWriter`, and the checkpoint of a SIGTERM was lost."""
 import signal, warnings
 import pytest, torch
 from torch import nn
@@ -12,7 +12,7 @@ from learnkit.loop.words import Word
 from toys import few, learner, weights
 
 class Trap:
-    "What fails as soon as anything is done with it"
+    "An object that raises an AssertionError whenever it is used"
     def _fail(self, *args, **kwargs): raise AssertionError('an attribute of the model was taken for one of a callback')
     __call__ = __bool__ = __iter__ = __len__ = __getitem__ = __eq__ = __lt__ = __gt__ = __contains__ = __float__ = __int__ = _fail
     __hash__ = object.__hash__
@@ -22,7 +22,7 @@ class Trap:
     def __deepcopy__(self, memo): return self
     def __reduce__(self): return Trap, ()
 
-# the words; what features look for in callbacks of theirs; callbacks of the Learner by name; what runs set
+# declared words; attributes that features look up in their callbacks; names of callbacks; attributes that runs set
 NAMES = {*Word.known, 'writer', 'root', 'scheds', 'taken', 'scaler', 'every', 'unit', 'island', 'held', 'watch', 'collector', 'identity', 'moment',
          'recorder', 'progress', 'train_for', 'gradient_accumulation', 'item_indices', 'stop_on_signal', 'agreement', 'clock', 'resume'}
 
@@ -42,7 +42,7 @@ class Points(Dataset):
     def __getitem__(self, i): return self.x[i],self.x[i].sum()[None]
 
 def trapped(cls):
-    "An object of a class that has all those attributes, as a module and a data set may have"
+    "An instance of `cls` with a Trap for each of the NAMES"
     return type(cls.__name__, (cls,), {k:Trap() for k in NAMES if not hasattr(cls, k)})()
 
 def make(path, trap, *cbs):
@@ -51,7 +51,7 @@ def make(path, trap, *cbs):
     return lk.Learner(lk.DataLoaders(DataLoader(data, 4, shuffle=True), DataLoader(data, 8)), model, loss, opt_func=torch.optim.Adam, lr=.05, path=path, cbs=[*cbs])
 
 def everything():
-    "Callbacks of each room, which ask the others"
+    "Callbacks of each package, which look up attributes of the others"
     return [lk.GradientAccumulation('2ba'), lk.MicroBatch(2), lk.GradientClip(1.), lk.SkipNaN(), lk.EMACallback(.9), lk.CSVLogger(), lk.EarlyStoppingCallback(patience=9),
             lk.ParamScheduler({'lr':lk.SchedLin(.05, .01)}), lk.CheckpointCallback('2ba'), lk.RollBackOnNaN('2ba')]
 
@@ -71,7 +71,7 @@ def test_training_is_the_same(cbs, tmp_path):
     assert torch.equal(*ends)
 
 def test_a_signal_leaves_its_checkpoint(tmp_path):
-    "Exit status 143 is what a scheduler looks at; the run resumes from the batch that was done"
+    "SIGTERM gives the exit status 143, as schedulers expect, and the run resumes after the last finished batch"
     old = signal.getsignal(signal.SIGTERM)
     def stop(cb):
         if cb.learn.train_iter==3: signal.raise_signal(signal.SIGTERM)

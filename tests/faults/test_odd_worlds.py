@@ -1,5 +1,5 @@
-"""Worlds that a run seldom meets, a net each: a full disk under everything that writes, a folder that only others may write, a clock that jumps, damaged
-.safetensors, torchmetrics compared with our metrics, blocks compiled by regions, and very many batches"""
+"""Rare environments: a full disk, a folder without write permission, a clock that jumps, damaged .safetensors,
+torchmetrics compared with learnkit's metrics, regional compilation, and very many batches"""
 import json, os, random, resource, shutil, struct, sys, tempfile, time, warnings
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def in_child(f):
     return json.loads(text)
 
 def train(path, *more):
-    "A run with everything that writes; return its weights and what was warned, or the error of its end"
+    "Fit with all callbacks that write; return the weights and warnings, or the error and the iteration"
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter('always')
         learn = mk(path, *writers(), *more)
@@ -50,14 +50,14 @@ def train(path, *more):
 
 @pytest.mark.parametrize('room', [0, 1, 50, 500, 1500, 5000, 20_000][::1 if sweep else 2])
 def test_no_file_may_be_larger(room, tmp_path):
-    "The system lets no file grow beyond `room` bytes: the run ends well with warnings, or with the error of the file; what is there is whole"
+    "With files limited to `room` bytes a run warns or raises the file's error, and leaves only complete files"
     whole = in_child(lambda: train(tmp_path/'whole'))
     def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
         return train(tmp_path/'full')
     full = in_child(limited)
     assert full.get('weights', whole['weights'])==whole['weights']
-    if 'error' in full: assert full['n']==8   # only what is written at the end may end it so
+    if 'error' in full: assert full['n']==8   # only a write at the end may raise
     else: assert full['said'] or room>=20_000
     for p in (tmp_path/'full').rglob('*'):
         if p.suffix=='.pth' and 'step-' in p.name and p.with_suffix('.json').exists(): assert read_checkpoint(p)['model']
@@ -66,7 +66,7 @@ def test_no_file_may_be_larger(room, tmp_path):
     assert not [p for p in (tmp_path/'full').rglob('*.tmp') if p.is_file()]
 
 def test_no_room_for_an_export(tmp_path):
-    "PyTorch writes into a file that fails, and ends the whole process as it is closed: it gets memory to write to"
+    "PyTorch aborts the process when it closes a file that failed, so exports are written to memory first"
     def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))
         return train(tmp_path, ExportAtEnd())
@@ -74,7 +74,7 @@ def test_no_room_for_an_export(tmp_path):
     assert 'File too large' in answer['error'] and answer['n']==8
     assert not [*tmp_path.rglob('*.pt2')]
 
-# a folder that only others may write
+# a folder without write permission
 
 @pytest.mark.skipif(os.geteuid()!=0, reason='only root can become another user')
 def test_a_folder_that_only_others_may_write():
@@ -93,7 +93,7 @@ def test_a_folder_that_only_others_may_write():
 
 @pytest.mark.parametrize('seed', range(8 if sweep else 3))
 def test_the_clock_of_the_wall_jumps(seed, tmp_path, monkeypatch):
-    "It goes forward and back by hours at each look: nothing that counts seconds or compares times is another"
+    "A wall clock that jumps by days at each read changes nothing that measures or compares times"
     r,now = random.Random(seed),time.time()
     def more(): return [CheckpointCallback('1m', keep=None), CSVLogger(), JsonLogger(), SaveModelCallback()]
     whole = mk(tmp_path/'whole', *more())
@@ -115,7 +115,7 @@ def test_the_clock_of_the_wall_jumps(seed, tmp_path, monkeypatch):
 # damaged .safetensors
 
 def damages(data, r):
-    "Return `data` with bits, bytes or sizes that are others"
+    "Return `data` with bits, bytes, sizes or entries of the header changed"
     kind = r.choice(['cut','flip','insert','header','size','name'])
     i = r.randrange(len(data))
     if kind=='cut': return data[:i]
@@ -129,7 +129,7 @@ def damages(data, r):
     return struct.pack('<Q', len(header)) + header + data[8+size:]
 
 def test_damaged_safetensors(tmp_path):
-    "Each is read, or raises an error that names it, and then the Learner is as it was"
+    "A damaged file is read, or raises a ValueError and leaves the Learner unchanged"
     pytest.importorskip('safetensors')
     learn = mk(tmp_path)
     learn.fit(1)
@@ -145,10 +145,10 @@ def test_damaged_safetensors(tmp_path):
             assert torch.equal(weights(other), before) and type(e) is ValueError and str(e), repr(e)
     assert n_refused>50
 
-# torchmetrics compared with ours
+# torchmetrics compared with learnkit's metrics
 
 def test_torchmetrics_beside_ours():
-    "On batches of other sizes each, in training and validation, with a class that is missing: the same numbers"
+    "Metrics of both libraries agree on batches of different sizes, in which classes may be missing"
     tm = pytest.importorskip('torchmetrics')
     import learnkit.all as lk
     for seed in range(20 if sweep else 5):
@@ -165,7 +165,7 @@ def test_torchmetrics_beside_ours():
             assert len(values)==2*n
             for ours,theirs in zip(values[:n], values[n:]): assert ours==pytest.approx(theirs, abs=1e-5), (seed, row)
 
-# blocks that are compiled by regions
+# regional compilation
 
 class Block(nn.Module):
     def __init__(self, act, norm, drop): super().__init__(); self.body = nn.Sequential(nn.Linear(4, 4), norm(4), act(), nn.Dropout(drop))
@@ -174,7 +174,7 @@ class Block(nn.Module):
 @pytest.mark.parametrize('seed', range(30 if sweep else 3))
 @few(1)
 def test_regional_compilation(seed, tmp_path):
-    "Random stacks of blocks, some shared, some frozen, with callbacks and a resumed run: as without compilation"
+    "Random stacks of blocks, some shared or frozen, with callbacks and a resume, train as without compilation"
     r = random.Random(seed)
     kind = r.choice([nn.ReLU, nn.Tanh]),r.choice([nn.LayerNorm, nn.BatchNorm1d, nn.Identity]),r.choice([0., .2])
     n,shared,frozen = r.randint(2, 6),r.random()<.3,r.random()<.3
@@ -211,7 +211,7 @@ class Endless:
 
 @pytest.mark.parametrize('empty', [False, True])
 def test_very_many_batches(empty):
-    "The objects that are alive after half of the batches and after all of them: their number does not grow with the batches"
+    "The number of allocated objects does not grow with the batches from half of them to all"
     n,seen = (1_000_000 if sweep else 10_000),{}
     def look(cb):
         i = cb.learn.train_iter
@@ -220,4 +220,4 @@ def test_very_many_batches(empty):
     cbs = [Callback(after_batch=look), *[Callback(before_batch=cancel)]*empty]
     quiet(Learner(DataLoaders(Endless(n)), nn.Linear(1, 1), nn.MSELoss(), torch.optim.SGD, cbs=cbs)).fit(1)
     half,whole = seen.values()
-    assert whole-half<n//20 + empty*n//2, seen   # of a batch without a loss its number is recorded
+    assert whole-half<n//20 + empty*n//2, seen   # the numbers of batches without a loss are recorded

@@ -1,5 +1,5 @@
-"""Which state is whose: a model is built otherwise between a file and its load. The state of the optimizer goes to the parameters of the
-same names, in resume, load, branch, roll-back and the best model, or the names that do not fit are refused"""
+"""A model creates its layers in another order than that of a file: resume, load, branch, roll-back and the best model
+assign optimizer state by parameter names, and names that do not fit raise"""
 from functools import partial
 import pytest, torch
 from torch import nn
@@ -16,7 +16,7 @@ from toys import few
 pytestmark = few(3, 3)   # of the cases of each test; all with LEARNKIT_SWEEP=1
 
 class Net(nn.Module):
-    "Layers that are made in any order, with weights that depend on their names only; `a` and `b` have the same shapes, `c` another one"
+    "Layers created in any order, with weights that depend only on their names; `c` has no bias, unlike `a` and `b`"
     def __init__(self, order):
         super().__init__()
         for name in order: setattr(self, name, nn.Linear(3, 3, bias=name!='c'))
@@ -25,7 +25,7 @@ class Net(nn.Module):
     def forward(self, x): return self.head(torch.tanh(self.c(torch.tanh(self.b(torch.tanh(self.a(x)))))))
 
 class Scaled(nn.Module):
-    "A loss with two parameters of its own, made in any order"
+    "A loss with two parameters, created in any order"
     def __init__(self, order):
         super().__init__()
         for name in order: setattr(self, name, nn.Parameter(torch.ones(())))
@@ -112,7 +112,7 @@ def test_a_run_rolls_back_to_a_checkpoint_of_another_order(kind, order, tmp_path
     runs = []
     for o in ('abc', order):
         folder = tmp_path/str(len(runs))
-        killed(folder, kind)   # the newest checkpoint is of batch 6, and the bad batch is the tenth
+        killed(folder, kind)   # the newest checkpoint follows batch 6; the bad batch is the eleventh
         cbs = CheckpointCallback('100ba', keep=None, best='valid_loss'),RollBackOnNaN('1ba', source='checkpoint')
         resumed = learner(o, kind, *cbs, path=folder, train=BAD)
         resume = folder/'checkpoints/fit-1/step-00000006.pth'
@@ -131,7 +131,7 @@ def test_the_best_model_of_a_resumed_run_is_of_another_order(kind, tmp_path):
 # what does not fit
 
 def refused(learn, file, *says):
-    "The names are in the error, and nothing has changed"
+    "Check that `learn.load` raises an error with the given texts and changes nothing"
     before = {k:v.clone() for k,v in weights(learn).items()}
     learn.create_opt()
     state = learn.opt.state_dict()
@@ -211,7 +211,7 @@ def hypers(learn): return [dict(h) for h in learn.opt.hypers]
 @pytest.mark.parametrize('wd_of_file', [None, .1])
 @pytest.mark.parametrize('wd', [None, .3])
 def test_a_loaded_file_keeps_the_hyper_parameters_of_the_learner(wd, wd_of_file, tmp_path):
-    "The script says what is trained with; the file has what was accumulated"
+    "Hyperparameters come from the script, and accumulated state from the file"
     first = learner('abc', 'plain', path=tmp_path, wd=wd_of_file)
     file = fit(first).save('m')
     learn = learner('abc', 'plain', wd=wd, opt_func=partial(SGD, lr=.05, momentum=.5))
@@ -223,7 +223,7 @@ def test_a_loaded_file_keeps_the_hyper_parameters_of_the_learner(wd, wd_of_file,
     for name,p in learn.model.named_parameters():
         q = first.model.get_parameter(name)
         assert torch.equal(learn.opt.state[p]['momentum_buffer'], first.opt.state[q]['momentum_buffer'])
-    # as by hand
+    # the same in plain PyTorch
     model,opt = Net('abc'),None
     model.load_state_dict(first.model.state_dict())
     decayed = [p for n,p in model.named_parameters() if 'bias' not in n]
@@ -247,7 +247,7 @@ def test_a_rate_that_is_a_tensor_stays_the_same_object(tmp_path):
 
 def test_what_an_optimizer_accumulates_in_its_groups_is_of_the_file(tmp_path):
     class Counting(SGD):
-        "It has a number in its groups that no argument gives"
+        "Counts its steps in its parameter groups"
         def __init__(self, params, lr=.1, momentum=.9):
             super().__init__(params, lr, momentum)
             for g in self.param_groups: g['n_steps'] = 0
@@ -264,7 +264,7 @@ def test_a_file_that_lacks_an_average_raises(tmp_path):
     refused(learner('abc', 'plain', opt_func=partial(Adam, lr=.02, amsgrad=True)), file, 'amsgrad=True, but the saved one did not, so its state lacks an average')
 
 def test_a_resumed_run_has_the_hyper_parameters_of_the_file(tmp_path):
-    "It is the same run, in the middle of a schedule"
+    "A resumed run continues in the middle of its schedule"
     whole = learner('abc', 'plain')
     whole.fit_one_cycle(2, .1)
     cut = learner('abc', 'plain', CheckpointCallback('3ba'), path=tmp_path)

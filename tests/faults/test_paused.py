@@ -1,8 +1,8 @@
-"""Runs put together at random, stopped by Ctrl-C at random moments, trained batch by batch or into the middle of one, looked at, and gone on with, end as those
-that nobody stopped; with a `CheckpointCallback` beside it or without.
+"""Random runs, paused by Ctrl-C at random moments, advanced by batches or parts of one, inspected and resumed, end like
+uninterrupted ones, with and without a `CheckpointCallback`.
 
-    python tests/faults/test_paused.py 500            so many runs; prints those that end otherwise
-    python tests/faults/test_paused.py 1 --first 123  one of them again
+    python tests/faults/test_paused.py 500            that many runs; prints those that differ
+    python tests/faults/test_paused.py 1 --first 123  repeats one of them
 """
 import copy, gc, os, random, signal, sys, tempfile, warnings, weakref
 from pathlib import Path
@@ -21,15 +21,16 @@ pytestmark = few(10_000, 2)   # of the slow cases; all with LEARNKIT_SWEEP=1
 untils = 'before_batch after_pred after_loss after_backward before_step after_step'.split()
 
 def drawn(seed):
-    "What a run is made of, and what is done while it stands; all of it follows from `seed`"
+    "The settings of a run, and the actions while it is paused, all drawn from `seed`"
     cfg,r = settings(seed),random.Random(f'paused/{seed}')
-    if cfg['data']=='position': cfg['cbs'] = [k for k in cfg['cbs'] if k!='limit']   # a warning says that nobody can tell how it goes on
+    # a warning tells that a stream after an incomplete epoch cannot be resumed exactly
+    if cfg['data']=='position': cfg['cbs'] = [k for k in cfg['cbs'] if k!='limit']
     cfg = with_passes(cfg, seed)
     acts = [[r.choice(['step', 'step', 'two', 'preds', *untils]) for _ in range(r.choice([0, 1, 2, 3]))] for _ in cfg['ends']]
     return {**cfg, 'ends':[(r.choice(moments[:15]), n) for _,n in cfg['ends']], 'acts':acts, 'files':r.random()<.5}
 
 def press(event, n):
-    "Ctrl-C when `event` happens for the `n`th time"
+    "A callback that sends Ctrl-C when `event` happens for the `n`th time"
     seen = []
     def send(self, **kwargs):
         if self.learn.mode!='fit': return
@@ -56,7 +57,7 @@ def stopped(path, cfg):
     except KeyboardInterrupt: pass
     for acts,then in zip(cfg['acts'], [*ends[1:], None]):
         if learn.paused is None: break
-        torch.rand(3), random.random()   # what somebody looks at may draw
+        torch.rand(3), random.random()   # inspection may draw random numbers
         for how in acts:
             if learn.paused is not None: act(learn, how)
         if learn.paused is None: break
@@ -66,12 +67,12 @@ def stopped(path, cfg):
     return learn
 
 def differs(seed):
-    "What a run that was stopped has at its end otherwise; None if it could not be made"
+    "The names of what differs at the end of a paused run; None if its callbacks are incompatible"
     cfg = drawn(seed)
     with tempfile.TemporaryDirectory() as tmp, warnings.catch_warnings():
         warnings.simplefilter('ignore')
         try: learn = made(Path(tmp)/'a', cfg); so_many[cfg['policy']](learn, 3)
-        except ValueError: return None   # callbacks that refuse one another
+        except ValueError: return None   # incompatible callbacks
         straight,other = end(learn),end(stopped(Path(tmp)/'b', cfg))
         for e in (straight, other):
             e['cbs'].get('save_model', {}).pop('saved', None)   # their folders differ
@@ -82,7 +83,7 @@ def differs(seed):
 def test_gone_on_with(seed): assert not differs(seed), drawn(seed)
 
 def paused(*cbs, **kw):
-    "A run of two epochs that stands after its second batch"
+    "A Learner whose fit of two epochs is paused after its second batch"
     learn = small(3, cbs=[Pausable(), *cbs], **kw)
     with pytest.raises(KeyboardInterrupt), learn.no_bar(), learn.no_logging(): learn.fit(2, cbs=press('after_pred', 2))
     return learn
@@ -92,7 +93,7 @@ def test_what_is_seen_where_it_stands():
     assert 'paused in epoch 0, after 2 of its batches' in repr(learn.paused)
     assert learn.resume(until='after_loss')['train_iter']==2 and learn.xb[0].shape==(4, 4) and learn.loss_grad.requires_grad
     loss = learn.loss.item()
-    assert learn.resume(until='after_pred')['loss'] is None   # it was 0
+    assert learn.resume(until='after_pred')['loss'] is None   # it used to be 0
     assert learn.resume(1)==dict(epoch=0, iter=2, train_iter=3, loss=loss)
     assert learn.resume(1)['epoch']==1 and learn.recorder.history['epoch']==[0]
     with learn.no_bar(), learn.no_logging(): assert learn.resume() is None
@@ -143,7 +144,7 @@ def test_a_callback_that_is_removed_meanwhile_stays_away():
         with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=[Pausable(), press('after_pred', 2)])
         learn.remove_cb(count)
         with warnings.catch_warnings():
-            warnings.simplefilter('error')   # that it is gone is no news
+            warnings.simplefilter('error')   # its removal causes no warning
             learn.resume(cbs=More)
     assert count.n==2 and learn.train_iter==6 and more==[4]
 
@@ -194,7 +195,7 @@ def test_in_a_validation_it_stands_at_once():
     assert equal(whole.model.state_dict(), learn.model.state_dict()) and learn.recorder.history['valid_loss']==whole.recorder.history['valid_loss']
 
 def in_validation(n, e=None):
-    "Ctrl-C, or an error, in the `n`th batch of the validations within the fit"
+    "A callback that sends Ctrl-C, or raises `e`, in the `n`th batch of the validations within the fit"
     seen = []
     def look(self):
         if self.learn.mode=='fit': return
@@ -209,7 +210,7 @@ def in_validation(n, e=None):
 @pytest.mark.parametrize('every', ['2ba', '2st', '8sp', '0.5dur'])
 @pytest.mark.parametrize('n', [2, 7])
 def test_in_a_validation_within_an_epoch_it_stands_at_once(every, n):
-    "It waited for the end of this validation, however long that is"
+    "A Ctrl-C used to wait for the end of the validation, however long that is"
     made = lambda *cbs: small(4, nv=5, opt_func=Adam, cbs=[ValidateEvery(every), *cbs])
     learn,whole = made(Pausable()),made()
     with whole.no_bar(), whole.no_logging(): whole.fit(1)
@@ -229,7 +230,7 @@ def test_an_unannounced_validation_reports_that_it_waits(capsys):
     assert capsys.readouterr().out=='The fit pauses when this `validate` and its batch are over; another Ctrl-C ends it at once.\n'
 
 def test_an_error_in_a_validation_lets_the_fit_stand_before_it(prompt):
-    "After an error it was lost, though a copy was there; and so it was in a batch with a breakpoint"
+    "An error in a validation, or in a batch with a breakpoint, lost the fit although a copy existed"
     whole = small(3, nv=5)
     with whole.no_bar(), whole.no_logging(): whole.fit(2)
     for cbs,words in (([], 'paused in epoch 0, after 3 of its batches: '), ([Watch('after_pred', [])], 'paused in epoch 1, after 1 of its batches: ')):
@@ -269,7 +270,7 @@ def stands(f, match):
     with pytest.raises(Pause, match=match): f()
 
 def test_a_bar_stays_where_the_fit_stopped(capsys):
-    "It was left at 0 % if the fit had stood before the first update"
+    "The bar was left at 0 % if the fit paused before its first update"
     learn = small(10, cbs=[Pausable(), ProgressCallback('terminal', every=60)])
     with pytest.raises(KeyboardInterrupt): learn.fit(1, cbs=press('after_pred', 7))
     learn.resume(2)
@@ -280,7 +281,7 @@ def test_a_bar_stays_where_the_fit_stopped(capsys):
     assert len([l for l in said if '|' in l])==1 and len([l for l in said if l.startswith('epoch')])==2   # none is left of what went on
 
 class Watch(Callback):
-    "A breakpoint of a callback's own, in batches of training"
+    "A callback with a breakpoint of its own in training batches"
     acts = 'nothing'
     def __init__(self, at, n): self.at,self.pauses,self.n,self.seen = at,(at,),n,[]; setattr(self, at, self.look)
     def look(self):
@@ -305,7 +306,7 @@ def test_a_callback_that_raises_Pause_in_a_batch_lets_the_fit_stand_there(prompt
     assert learn.recorder.history['train_loss']==whole.recorder.history['train_loss']
 
 class Counts(torch.utils.data.Sampler):
-    "Tells where it is, and goes on from there"
+    "A sampler that saves its position and continues from it"
     def __init__(self, n): self.n,self.i = n,0
     def __len__(self): return self.n
     def __iter__(self):
@@ -362,7 +363,7 @@ def tuned(*cbs):
 
 def fine_tune(learn, *cbs): learn.fine_tune(2, .1, cbs=[*cbs])
 def as_tuned(learn):
-    "Is it as if `fine_tune` had not been stopped?"
+    "Whether `learn` ended like a Learner with an uninterrupted `fine_tune`"
     whole = tuned()
     with whole.no_bar(), whole.no_logging(): fine_tune(whole)
     return all(equal(*o) for o in zip(*[(o.model.state_dict(), o.opt.state_dict(), o.recorder.hps, o.recorder.history['train_loss'], o.opt.frozen_idx) for o in (whole, learn)]))
@@ -370,7 +371,7 @@ def as_tuned(learn):
 @pytest.mark.parametrize('at,says', [(('after_pred', 2), 'a run of 1ep, paused in epoch 0, after 2 of'), (('after_epoch', 1), 'a run of 1ep, paused in epoch 1'), (('after_pred', 8), 'a run of 2ep, paused in epoch 0, after 2 of'),
                                      (('after_fit', 1), 'a run of 2ep, paused in epoch 0, after 0 of'), (('cleanup', 1), 'a run of 2ep, paused in epoch 0, after 0 of')])
 def test_of_a_fine_tune_both_fits_continue(at, says):
-    "A Ctrl-C in the first one left the second to the user"
+    "After a Ctrl-C in the first fit, the user had to start the second one"
     learn = tuned()
     with learn.no_bar(), learn.no_logging():
         with pytest.raises(KeyboardInterrupt, match=says): fine_tune(learn, press(*at), Pausable())

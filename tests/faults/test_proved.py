@@ -1,5 +1,5 @@
-"""Does a run resume bit for bit? A replay in a fresh process begins at a checkpoint, as a run does that resumes after a crash, and compares each loss
-with the record. What no checkpoint keeps shows there: global variables, closures, classes, generators of the user's."""
+"""A replay in a fresh process starts at a checkpoint, as a run resumed after a crash does, and compares each loss with
+the record. It reveals state that no checkpoint holds: globals, closures, class attributes, generators of the user."""
 import json, subprocess, sys, warnings
 from itertools import count
 from pathlib import Path
@@ -60,7 +60,7 @@ class Noisy(Callback):
 loss,cbs = mse,[Noisy]""")
 
 def output(script, *args):
-    "What a script prints last, as a process of its own"
+    "The last line that a script prints in a process of its own, parsed as JSON"
     res = subprocess.run([sys.executable, str(script), *args], capture_output=True, text=True, cwd=script.parent, env=dict(PYTHONPATH=str(root), PATH='', OMP_NUM_THREADS='1'))
     assert res.returncode==0, res.stderr
     return json.loads(res.stdout.strip().splitlines()[-1])
@@ -78,7 +78,7 @@ def test_a_fresh_process(kind, tmp_path):
     if not exact: assert 'the loss depends on something that is in no checkpoint' in odd[0]
 
 def replayed(make, tmp_path):
-    "How many losses of a replay in this process are compared and equal, and what it says"
+    "The numbers of losses compared and equal in a replay in this process, and its warnings"
     def made(): return learner(n=5, path=tmp_path, cbs=[CheckpointCallback('3ba'), *make()[0]], **make()[1])
     torch.manual_seed(0)
     learn = made()
@@ -89,7 +89,7 @@ def replayed(make, tmp_path):
     return at['compared'],at['equal'],[str(w.message) for w in said]
 
 class Fewer:
-    "What counts in C is kept by nobody"
+    "A loss with a counter in C, which no checkpoint holds"
     n = count(1)
     def __call__(self, pred, targ): return nn.functional.mse_loss(pred, targ)/next(self.n)
 
@@ -102,7 +102,7 @@ class Cached(Dataset):
         return x,x.sum()[None]
 
 def test_what_differs_shows_in_this_process_too(tmp_path):
-    "A Learner that is made again has what the script gives it, whatever the first one has left behind"
+    "State that the first Learner left in objects of the script changes the losses of a replay"
     compared,equal,said = replayed(lambda: ([], dict(loss_func=Fewer())), tmp_path/'fewer')
     assert equal<compared and 'the loss first differs at step' in said[-1]
     compared,equal,said = replayed(lambda: ([], dict(dls=(DataLoader(Cached(), 4), None))), tmp_path/'cached')

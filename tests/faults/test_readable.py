@@ -1,4 +1,4 @@
-"""What is written can be read: whatever a file accepts comes back from it equal, or is refused where it is written."""
+"""Whatever is written can be read: each value either comes back equal from a file or raises when it is written."""
 import io, math, random, subprocess, sys
 from pathlib import Path
 
@@ -20,7 +20,7 @@ pytestmark = few(10_000, 1)   # of the slow cases of each test; all with LEARNKI
 root = Path(__file__).resolve().parents[2]
 
 def equal(a, b):
-    "Equal to the last bit, and of the same types"
+    "Whether two values are equal bit for bit and of the same types"
     if type(a) is not type(b): return False
     if isinstance(a, torch.Tensor):
         if (a.dtype,a.shape,a.layout)!=(b.dtype,b.shape,b.layout): return False
@@ -48,7 +48,7 @@ nests = st.recursive(plain, lambda o: st.lists(o) | st.dictionaries(keys, o) | s
 @settings(max_examples=100, deadline=None)
 @given(nests)
 def test_every_value_that_is_accepted_comes_back(o):
-    "Values of any kind and in any nest: what is not refused where it is written is read, and is the same"
+    "Nested values of any kind that can be written are read back unchanged"
     try: to_serializable(o)
     except TypeError as e: assert 'cannot read' in str(e); return   # numbers of more than 255 bytes, and empty bytes
     got,wanted,_ = through_a_file(o)
@@ -70,7 +70,7 @@ def tagged(t): t.tag = object(); return t
 
 @pytest.mark.parametrize('name', tensors)
 def test_every_tensor_comes_back(name):
-    "Of a subclass, with attributes, a view, conjugated, sparse …: a plain tensor of the same values, and no more bytes than it has"
+    "A subclass, a view, a conjugate, a sparse tensor … is read as a plain tensor, in no more bytes than it has"
     t = tensors[name]()
     got,wanted,n = through_a_file(t)
     assert type(got) is torch.Tensor and equal(got, wanted) and not hasattr(got, 'tag')
@@ -84,7 +84,7 @@ def test_tensors_without_values_of_their_own_raise(t):
 # weights
 
 class Odd(nn.Linear):
-    "A model with a weight of its own kind, and a version, as modules of PyTorch have"
+    "A model with the given weight as parameter or buffer, and a version, as modules of PyTorch have"
     _version = 2
     def __init__(self, w, how):
         super().__init__(4, 1)
@@ -103,7 +103,7 @@ def learner(model, path, **kwargs):
 @pytest.mark.parametrize('name', [n for n in tensors if n not in ('grad','csr','coo','quantized')])
 @pytest.mark.parametrize('how', ['parameter', 'buffer'])
 def test_weights_of_every_kind(name, how, tmp_path):
-    "A subclass of a tensor among the weights was written and never readable; a view wrote all of its storage; the versions of modules were lost"
+    "Weights of a tensor subclass could not be read, views wrote their whole storage, module versions were lost"
     w = tensors[name]().detach() if how=='buffer' or not isinstance(tensors[name](), nn.Parameter) else tensors[name]()
     if name=='expanded':
         learn = learner(Odd(w, how), tmp_path, cbs=CheckpointCallback())
@@ -127,7 +127,7 @@ class Extra(nn.Linear):
     def set_extra_state(self, s): pass
 
 def test_what_cannot_be_loaded_raises_when_it_is_saved(tmp_path):
-    "`learn.save` wrote what `learn.load` then refused"
+    "`learn.save` used to write what `learn.load` then rejected"
     learn = learner(Extra(4, 1), tmp_path)
     for f in (learn.save, learn.export):
         with pytest.raises(TypeError, match='extra_state` is of type object, which a checkpoint cannot hold'): f('x')
@@ -149,7 +149,7 @@ hostile = dict(numpy={f'pos {p}': numpy_state(p) for p in (-1, -2**31, 625, 10**
 
 @pytest.mark.parametrize('which,name', [(w,n) for w in hostile for n in hostile[w]])
 def test_states_that_point_out_of_their_memory(which, name, tmp_path):
-    "NumPy and PyTorch read at the position in a state without a look at it; from a stranger's checkpoint they read outside of their memory"
+    "NumPy and PyTorch do not check the position in a state; an untrusted checkpoint let them read out of bounds"
     bad,before = hostile[which][name],get_random_states()
     with pytest.raises((ValueError, TypeError, OverflowError, IndexError, RuntimeError) if name in ('short','zeros') and which=='torch' else ValueError): set_random_states(**{which+'_state':bad})
     assert equal(to_serializable(before), to_serializable(get_random_states()))
@@ -164,7 +164,7 @@ def test_states_that_point_out_of_their_memory(which, name, tmp_path):
     with pytest.raises(ValueError): learn._restore({**state, 'rng':{**state['rng'], which+'_state':bad}})
 
 def test_no_undamaged_state_raises():
-    "After any number of draws, of any kind"
+    "States after any number of draws of any kind are accepted"
     r = random.Random(0)
     for i in range(1400):
         set_random_states(**to_serializable(get_random_states()))
@@ -192,18 +192,18 @@ assert n>3000, n
 @pytest.mark.slow
 @pytest.mark.parametrize('seed', range(4))
 def test_random_damage_to_states(seed):
-    "Positions are changed at random: refused, or numbers can be drawn; the process lives"
+    "States with random changes raise or can draw numbers, and the process does not crash"
     p = subprocess.run([sys.executable, '-c', draw.format(root=str(root), seed=seed)], capture_output=True, text=True)
     assert p.returncode==0, (p.returncode, p.stderr[-2000:])
 
-# checkpoints of strangers
+# untrusted checkpoints
 
 _strange = dict(place_list=dict(place=[1]), place_number=dict(place=3), place_lacks=dict(place=dict(data=1)), place_more=dict(place=dict(data=1, ended=2, rng=3, x=4)),
                 no_epochs=dict(n_epoch=None), epoch=dict(epoch='x'), rng=dict(rng=[]))
 
 @pytest.mark.parametrize('name', _strange)
 def test_a_run_does_not_resume_from_nonsense(name, tmp_path):
-    "A checkpoint with right checksums and wrong parts was an AttributeError or a KeyError; it is a ValueError, and the Learner is as it was"
+    "Wrong parts with valid checksums raise a ValueError, not a KeyError, and leave the Learner unchanged"
     learn = learner(nn.Linear(4, 1), tmp_path, cbs=CheckpointCallback('1ba'))
     with learn.no_logging(): learn.fit(1)
     state = {**learn._run_state(0), 'place':None, **_strange[name]}

@@ -1,8 +1,8 @@
-"""Any step of runs put together at random comes out again in a replay: the batch, its loss, and the weights after it, to the bit, and no file of the
-run changes; a branch that changes nothing ends as its parent did.
+"""A replay of any step of a random run reproduces its batch, loss and weights bit for bit and changes no file of the
+run; a branch that changes nothing ends like its parent.
 
-    python tests/faults/test_replayed.py 500            so many runs; prints those that come out otherwise
-    python tests/faults/test_replayed.py 1 --first 123  one of them again
+    python tests/faults/test_replayed.py 500            that many runs; prints those that differ
+    python tests/faults/test_replayed.py 1 --first 123  repeats one of them
 """
 import random, sys, tempfile, warnings
 from functools import partial
@@ -23,10 +23,11 @@ pytestmark = few(10_000, 2)   # of the slow cases; all with LEARNKIT_SWEEP=1
 counted = dict(runs=0, steps=0, losses=0, branches=0)
 
 def drawn(seed):
-    "What a run is made of, which of its checkpoints are lost, and what is replayed; all of it follows from `seed`"
+    "The settings of a run, the checkpoints to remove and the steps to replay, all drawn from `seed`"
     cfg,r = settings(seed),random.Random(f'replayed/{seed}')
     if cfg['policy']=='fine_tune': cfg['policy'] = 'fit'   # it is two fits
-    if cfg['data']=='position': cfg['cbs'] = [k for k in cfg['cbs'] if k!='limit']   # a warning says that nobody can tell how it goes on
+    # a warning tells that a stream after an incomplete epoch cannot be resumed exactly
+    if cfg['data']=='position': cfg['cbs'] = [k for k in cfg['cbs'] if k!='limit']
     cfg = with_passes(cfg, seed)
     return {**cfg, 'resumed':random.Random(f'resumed/{seed}').choice([None, None, 5, 11]), 'kept':r.choice([1., .5, .2]), 'steps':[r.random() for _ in range(3)], 'left':r.random(), 'draw':r}
 
@@ -38,7 +39,7 @@ def made(path, cfg):
 def on_cpu(model): return {k:v.detach().to('cpu', copy=True) for k,v in model.state_dict().items()}
 
 class Note(Callback):
-    "Keeps each batch of training, its loss, and the weights after it"
+    "Records each training batch, its loss, and the weights after it"
     order,acts = 10_000,'nothing'
     def __init__(self): self.seen = []
     def after_batch(self):
@@ -50,7 +51,7 @@ def alike(a, b):
     except RuntimeError: return False   # of other shapes
 
 def replayed(path, cfg, step, seen):
-    "What comes out otherwise in a replay of `step`"
+    "What differs in a replay of `step`"
     learn,before = made(path, cfg),files(path)
     if any(int(p.stem.split('-')[1])<=step for p in list_checkpoints(Run(path).folder)): torch.rand(3), random.random()   # else it begins at the beginning
     at = learn.replay(path, step, fit=partial(so_many[cfg['policy']], learn, 3))
@@ -63,7 +64,7 @@ def replayed(path, cfg, step, seen):
     return odd + ['weights']*(not alike(now, seen[step][2])) + ['files']*(files(path)!=before)
 
 def trained(path, cfg, note):
-    "The run, ended once and resumed if that was drawn"
+    "Fit, killed once and resumed if `cfg['resumed']` is a step; return the Learner"
     learn,fit = made(path, cfg),so_many[cfg['policy']]
     if cfg['resumed'] is None: fit(learn, 3, cbs=note); return learn
     try: fit(learn, 3, cbs=[note, dies('after_step', cfg['resumed'])])
@@ -75,13 +76,13 @@ def trained(path, cfg, note):
     return learn
 
 def differs(seed):
-    "What comes out otherwise, by steps; None if the run could not be made"
+    "What differs, by steps; None if the callbacks are incompatible"
     cfg = drawn(seed)
     with tempfile.TemporaryDirectory() as tmp, warnings.catch_warnings():
         warnings.simplefilter('ignore')
         path,note = Path(tmp)/'a',Note()
         try: learn = trained(path, cfg, note)
-        except ValueError: return None   # callbacks that refuse one another
+        except ValueError: return None   # incompatible callbacks
         run = Run(path)
         counted['runs'] += 1
         for p in list_checkpoints(run.folder)[1:]:

@@ -1,4 +1,4 @@
-"""What samplers, data sets, transforms and callbacks count: what has a `state_dict` is kept in checkpoints, anything else is named"""
+"""Counters of samplers, datasets, transforms and callbacks: checkpoints hold, or warnings name them"""
 import re, warnings
 
 import pytest, torch
@@ -12,7 +12,7 @@ from toys import slow, weights
 def stateful_loader(*args, **kw): return pytest.importorskip('torchdata.stateful_dataloader').StatefulDataLoader(*args, **kw)
 
 class Counter:
-    "Counts its calls, and says so if it is told to"
+    "Counts its calls"
     n = 0
     def count(self): self.n += 1; return self.n/100
 
@@ -26,7 +26,7 @@ def transform(cls):
     return Adds()
 
 class Items(Dataset):
-    "Its items are transformed by `tfms`"
+    "A dataset with the transforms `tfms`"
     def __init__(self, *tfms): self.x,self.tfms = tensors().tensors[0],list(tfms)
     def __len__(self): return N
     def __getitem__(self, i):
@@ -61,19 +61,19 @@ names = dict(transform='Adds', closure='Adds', data='Counting', subset='Counting
 
 @pytest.mark.parametrize('kind', ['transform', *slow('sampler', 'stream', 'closure', 'data', 'subset', 'collate')])
 def test_what_has_a_state_is_kept(kind, tmp_path):
-    "The counters of transforms, data sets, samplers and functions that make batches began anew, also those with a `state_dict`"
+    "Counters of transforms, datasets, samplers and `collate_fn`s used to be reset in spite of a `state_dict`"
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         check(tmp_path, data=lambda: kinds[kind](Saying))
 
 @pytest.mark.parametrize('kind', ['sampler', *slow(*(k for k in kinds if k!='sampler'))])
 def test_what_has_none_is_named(kind, tmp_path):
-    "… without a word"
+    "One warning names a counter without a `state_dict`; it used to be reset silently"
     with pytest.warns(UserWarning, match=rf'no checkpoint stores `n` of \w*{names[kind]}') as w: ended(tmp_path, data=lambda: kinds[kind](Counter))
     assert len([o for o in w if 'no checkpoint stores' in str(o.message)])==1
 
 def test_a_finished_fit_has_a_state_too(tmp_path):
-    "A script with two fits, killed in the second one before its first checkpoint: the sampler began it as if there had been no first one"
+    "A second fit, killed before its first checkpoint, resumed the sampler as if there had been no first fit"
     def both(path, *cbs):
         learn = learner(path, data=lambda: kinds['sampler'](Saying), every='1ep')
         for n,cb in ((2, ()), (2, cbs)): learn.fit(n, resume='auto', cbs=cb)
@@ -82,32 +82,32 @@ def test_a_finished_fit_has_a_state_too(tmp_path):
     assert torch.equal(both(tmp_path/'a'), both(tmp_path/'b'))
 
 def told(tmp_path, *cbs, data=None, n=2):
-    "What a fit says of what it cannot keep"
+    "The warnings of a fit about state that no checkpoint stores"
     with warnings.catch_warnings(record=True) as w:
         warnings.simplefilter('always')
         learner(tmp_path, [lambda cb=cb: cb for cb in cbs], data=data, every='1ba').fit(n)
     return [str(o.message) for o in w if re.search('no checkpoint stores|not resume bit for bit|may not have the same training data', str(o.message))]
 
 class Schedule(Callback):
-    "Changes the rate by what it has counted"
+    "Changes the learning rate by its count"
     n = 0
     def before_batch(self): self.n += 1; self.learn.opt.set_hyper('lr', .01/self.n)
 class Saved(Schedule): saves = ('n',)
 class Looking(Schedule): acts = 'nothing'
 
 def test_callbacks_of_the_user(tmp_path):
-    "The attributes of a callback without `saves` began anew, and nothing was said"
+    "A warning names attributes of a callback without `saves`, which used to be reset silently"
     assert told(tmp_path/'a', Saved(), Looking())==[]
     said, = told(tmp_path/'b', Schedule())
     assert '`n` of Schedule' in said and "`saves = ('n',)`" in said and '`acts = "nothing"`' in said
 
 @pytest.mark.parametrize('cbs', [[], [lambda: EMACallback(.9), lambda: GradientAccumulation(8), MixUp], [SaveModelCallback, EarlyStoppingCallback, TrackerCallback]])
 def test_no_false_alarm(cbs, tmp_path):
-    "Callbacks of learnkit keep what they need"
+    "learnkit's callbacks cause no warning"
     assert told(tmp_path, *(cb() for cb in cbs))==[]
 
 class Knows(Stream):
-    "Has a state, without the global generators"
+    "A stream whose state lacks the global generators"
     def __iter__(self):
         for x,y in super().__iter__(): yield x+torch.rand(()),y
     def state_dict(self): return {}
@@ -119,20 +119,20 @@ class Knows(Stream):
           (lambda: DataLoader(Items(transform(Saying)), BS, num_workers=1), 'changes that workers make to their data, the state of Adds'),
           (lambda: stateful_loader(Knows(torch.Generator()), BS, num_workers=1), 'draw random numbers, which the state of StatefulDataLoader omits'))])
 def test_what_is_known_at_the_start(make, words, tmp_path):
-    "Loaders whose order or random numbers depend on their workers were resumed inexactly, without a word"
+    "Loaders whose order or random numbers depend on their workers used to resume inexactly without a warning"
     said, = [w for w in told(tmp_path, data=make, n=1) if 'set_vital' not in w]   # of torchdata
     assert words in said
 
 @pytest.mark.parametrize('state', [3, {'sampler':3}, {1:{}}])
 def test_states_that_are_none(state, tmp_path):
-    "A damaged checkpoint is refused by a ValueError"
+    "An invalid state of the data raises a ValueError"
     from learnkit.recovery.data_state import DataState
     from learnkit.data.resumable_loader import ResumableLoader
     kept = DataState(ResumableLoader(kinds['sampler'](Saying)))
     with pytest.raises(ValueError): kept.load_state_dict(state)
 
 class Beside(Callback):
-    "Trains a network beside the model, with an optimizer of its own"
+    "Trains a second network with an optimizer of its own"
     run_valid = False
     def __init__(self, opt_func=torch.optim.Adam):
         self.net = torch.nn.Linear(4, 1)
@@ -150,7 +150,7 @@ class Tells(Beside):
     def load_state_dict(self, state): [getattr(self, k).load_state_dict(v) for k,v in state.items()]
 
 def test_what_a_callback_trains(tmp_path):
-    "A discriminator, a teacher, a second optimizer that no `saves` named began anew after a resume, and nothing was said"
+    "A warning names networks and optimizers missing in `saves`, which a resume used to reset silently"
     said, = told(tmp_path/'none', Beside())
     assert '`net`, `opt`, `part` of Beside' in said and "`saves = ('net', 'opt', 'part')`" in said
     said, = told(tmp_path/'half', Half())
@@ -159,11 +159,11 @@ def test_what_a_callback_trains(tmp_path):
     assert told(tmp_path/'no_state', type('NoState', (Beside,), dict(saves=('net',)))(torch.optim.SGD))==[]
 
 class Follows(Callback):
-    "Averages of the model, in a list; and parts of the model itself, which is saved anyway"
+    "Keeps an average of the model in a list, and parts of the model, which is saved anyway"
     def before_fit(self): self.nets,self.head,self.first = [torch.optim.swa_utils.AveragedModel(self.model)],self.model,[*self.model.modules()][-1]
     def after_step(self): self.nets[0].update_parameters(self.model)
 
 def test_averages_that_follow_the_model(tmp_path):
-    "An average of the weights in a list of a callback was lost too; the model's own parts are no loss"
+    "A warning names an average in a list of a callback, but no parts of the model"
     said, = told(tmp_path, Follows())
     assert '`nets` of Follows' in said and 'head' not in said and 'first' not in said

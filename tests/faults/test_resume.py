@@ -1,5 +1,5 @@
-"""A run that is stopped at any point and resumed ends like one that was not stopped: weights, optimizer, history and random numbers are the
-same, bit for bit."""
+"""A run that is killed at any point and resumed ends like an uninterrupted one: weights, optimizer, history and random
+numbers are the same, bit for bit."""
 import random, subprocess, sys, warnings
 from functools import partial
 from pathlib import Path
@@ -49,12 +49,12 @@ class Lists(Noisy):
     def __getitem__(self, idxs): return tuple(map(torch.stack, zip(*map(super().__getitem__, idxs))))
 
 class Stream(IterableDataset):
-    "Cannot be indexed, and draws"
+    "A stream that draws random numbers"
     def __iter__(self):
         for i in range(N): x = torch.tensor([i/N, random.random(), float(np.random.rand()), float(torch.rand(()))]); yield x, x.sum()[None]
 
 class Crash(Callback):
-    "Ends the run at event `at` when `train_iter` is `n`"
+    "Kills the run at event `at` when `train_iter` is `n`"
     order,acts = 10_000,'nothing'
     def __init__(self, n, at='after_batch', valid=False): self.n,self.at,self.valid = n,at,valid; setattr(self, at, self.act)
     def act(self):
@@ -74,7 +74,7 @@ def learner(path, cbs=(), every='2ba', workers=0, data=None, opt=Adam, valid=Non
 def fit(learn, n=EPOCHS, **kwargs): learn.fit(n, resume='auto', **kwargs); return learn
 
 def end(learn):
-    "The state that a run ends with"
+    "The final state of a run"
     rec = learn.recorder
     return dict(model={k:v.clone() for k,v in learn.model.state_dict().items()}, opt=learn.opt.state_dict(), history=[{k:v for k,v in r.items() if k!='time'} for r in rec.history],
                 lrs=rec.lrs, hps=rec.hps, group_hps=rec.group_hps, losses=rec.smooth_loss.raw, iters=rec.iters, train_iter=learn.train_iter, rng=get_random_states(), state=dict(learn.state),
@@ -88,7 +88,7 @@ def assert_same(a, b):
     for k in a: assert equal(a[k], b[k]), f'{k} differs: {a[k]}\n{b[k]}'
 
 def stopped(make, *crashes, n=EPOCHS):
-    "Run, crash, resume, …, and finally run to the end"
+    "Run until each of `crashes`, resuming in between, and finally to the end; return the last Learner"
     for crash in crashes:
         with pytest.raises(SystemError): fit(make(), n, cbs=crash)
         random.random(), torch.rand(3), np.random.rand()   # another process would have other numbers
@@ -110,7 +110,7 @@ def test_everywhere_in_an_epoch(at, valid, tmp_path):
 
 @pytest.mark.parametrize('data', [lambda: DataLoader(Noisy(), BS, shuffle=True), lambda: DataLoader(Stream(), BS)])
 def test_a_checkpoint_has_no_state_of_a_generator_number_by_number(data, tmp_path):
-    "Those of the beginning of the pass were 625 and 624 numbers: most of what was written and read back"
+    "Generator states of the beginning of the epoch were lists of 625 and 624 numbers, most of the file"
     def long(o): return isinstance(o, (list,tuple)) and len(o)>100 or any(map(long, o.values() if isinstance(o, dict) else o if isinstance(o, (list,tuple)) else ()))
     straight = end(fit(learner(tmp_path/'a', data=data)))
     with pytest.raises(SystemError): fit(learner(tmp_path/'b', data=data), cbs=Crash(PER+5))
@@ -126,7 +126,7 @@ def test_crash_after_crash(tmp_path):
 def seeded(*args, **kwargs): return SeededLoader(DataLoader(Noisy(), BS, shuffle=True, **kwargs), seed=3)
 
 def test_workers_do_not_matter(tmp_path):
-    "… to a `SeededLoader`, also when a run goes on with another number of them"
+    "A run with a `SeededLoader` may resume with another number of workers"
     straight,workers = end(fit(learner(tmp_path/'a', data=seeded))),iter((2, 0, 1))
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', data=lambda: seeded(num_workers=next(workers))), Crash(5), Crash(11))))
 
@@ -143,8 +143,8 @@ def test_workers_and_how_they_live_do_not_matter(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize('k', [1, 2, 4, 7])
 def test_every_batch_of_an_accumulation(k, tmp_path):
-    """With 10 items a step and 4 items a batch, most batches end with accumulated gradients. After the last one of an epoch, the resumed run steps
-    without having had a batch: an AttributeError."""
+    """With 10 samples a step and 4 a batch, most batches end with accumulated gradients. After the last of an epoch,
+    the resumed run takes a step before any batch, which raised an AttributeError."""
     cbs = [lambda: GradientAccumulation(10)]
     straight = end(fit(learner(tmp_path/'a', cbs, every='1ba'), 2))
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', cbs, every='1ba'), Crash(k), n=2)))
@@ -207,7 +207,7 @@ def test_with_all_of_them(k, tmp_path):
     assert_same(straight, resumed)
 
 class Seen(Callback):
-    "Keeps something in `learn.state` and something of its own"
+    "Counts batches in `learn.state` and in an attribute of its own"
     saves = ('n',)
     n = 0
     def after_batch(self): self.n += 1; self.learn.state.seen = self.learn.state.get('seen', 0) + 1
@@ -288,7 +288,7 @@ def test_every_byte_counts(tmp_path):
         with pytest.raises(ValueError, match='damaged'): read_checkpoint(path)
 
 def test_disk_full(tmp_path, monkeypatch):
-    "No room for a checkpoint: training continues with a warning, and the last good one stays"
+    "Without room for a checkpoint, training continues with a warning, and the last good one stays"
     straight = end(fit(learner(tmp_path/'a')))
     save,calls = torch.save,[]
     def full(obj, f, **kwargs):
@@ -349,7 +349,7 @@ def test_a_newer_format_raises(tmp_path):
     assert_same(before, end(learn))
 
 def test_back_to_an_older_one(tmp_path):
-    "Later checkpoints would be taken for the newest ones of the new run"
+    "Later checkpoints would pass for the new run's newest ones, so it raises without `overwrite=True`"
     make = lambda **kwargs: learner(tmp_path, every='1ep', keep=2, **kwargs)
     first = fit(learner(tmp_path, every='1ep', keep=9), 5)
     folder,before = first.checkpoint.folder,end(first)
@@ -421,7 +421,7 @@ def test_a_damaged_note_does_not_stop_a_run(tmp_path):
     assert len(learn.recorder.history)==EPOCHS
 
 def test_nothing_is_gone_through_again(tmp_path):
-    "The position in an indexed data set is found by counting: no item that was trained is made again"
+    "The position in a map-style dataset is found by counting: no sample already trained is loaded again"
     class Counted(Dataset):
         made = 0
         def __len__(self): return 5_000
@@ -435,7 +435,7 @@ def test_nothing_is_gone_through_again(tmp_path):
 @pytest.mark.parametrize('workers', [0, 2])
 @few(1)
 def test_late_in_a_long_epoch(workers, tmp_path):
-    "At 95 % of a million items: no item that was trained is made again"
+    "At 95 % of a million samples: no sample already trained is loaded again"
     N,BS,done = 10**6,1000,950
     class Long(Dataset):
         made = torch.zeros((), dtype=torch.long).share_memory_()
@@ -483,7 +483,7 @@ def test_interrupted_and_fitted_again(event, again, tmp_path):
 
 @pytest.mark.slow
 def test_no_room_says_the_system(tmp_path):
-    "PyTorch replaces the error of a full disk by one of its own; the message of the system is shown all the same"
+    "PyTorch replaces the error of a full disk by one of its own; the system's OSError is raised all the same"
     script = f"""
 import resource, signal, sys, torch
 from pathlib import Path

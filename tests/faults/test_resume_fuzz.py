@@ -1,7 +1,7 @@
-"""Runs put together at random, ended at random moments and resumed each time, end as those that nobody ended: data, callbacks, optimizers, schedules.
+"""Random data, callbacks, optimizers and schedules: runs killed at random and resumed end like uninterrupted ones.
 
-    python tests/faults/test_resume_fuzz.py 500            so many runs; prints those that end otherwise
-    python tests/faults/test_resume_fuzz.py 1 --first 123  one of them again
+    python tests/faults/test_resume_fuzz.py 500            that many runs; prints those that differ
+    python tests/faults/test_resume_fuzz.py 1 --first 123  repeats one of them
 """
 import argparse, builtins, os, random, signal, sys, tempfile, warnings
 from functools import partial
@@ -21,7 +21,7 @@ from test_resume_more import Skip, dies
 from toys import slow
 
 class Place(IterableDataset):
-    "Knows its position"
+    "A stream that saves its position"
     at = 0
     def __iter__(self):
         while self.at<N: self.at += 1; x = torch.tensor([self.at/N, *torch.rand(3)]); yield x,x.sum()[None]
@@ -30,7 +30,7 @@ class Place(IterableDataset):
     def load_state_dict(self, state): self.at = state['at']
 
 class Passes(RandomSampler):
-    "Goes backwards every other time, and says so"
+    "A sampler that goes backwards every other time, and saves its count"
     n = 0
     def __iter__(self): self.n += 1; return iter([*super().__iter__()][::-1 if self.n%2 else 1])
     def state_dict(self): return dict(n=self.n)
@@ -46,7 +46,7 @@ loaders = dict(items=lambda w: DataLoader(Noisy(), BS, shuffle=True, num_workers
                lists=lambda w: DataLoader(Lists(), batch_size=None, sampler=BatchSampler(RandomSampler(range(N)), BS, False), num_workers=w),
                short=lambda w: DataLoader(Noisy(), BS, shuffle=True, drop_last=True, num_workers=w))
 callbacks = {**_cbs, 'seen':Seen, 'skip':Skip, 'limit':lambda: LimitBatches(5, 3), 'after':lambda: StopAfter('13ba')}
-either = {'bf16','fp16'},{'micro','accumulate'},{'limit','short'}   # one or the other
+either = {'bf16','fp16'},{'micro','accumulate'},{'limit','short'}   # mutually exclusive
 opts = dict(adam=Adam, sgd=partial(SGD, momentum=.9), plain=SGD, adamw=AdamW, rms=RMSprop, adagrad=Adagrad)
 policies = dict(fit=lambda l,n,**kw: l.fit(n, **kw), one_cycle=lambda l,n,**kw: l.fit_one_cycle(n, .02, **kw), flat_cos=lambda l,n,**kw: l.fit_flat_cos(n, .02, **kw),
                 fine_tune=lambda l,n,**kw: l.fine_tune(n-1, .02, **kw))
@@ -55,7 +55,7 @@ moments = ('before_epoch before_train before_fetch after_fetch before_batch afte
            'after_epoch after_fit before_save_checkpoint after_save_checkpoint').split()
 
 def settings(seed):
-    "What a run is made of; all of it follows from `seed`"
+    "The settings of a run, all drawn from `seed`"
     r = random.Random(seed)
     cbs = r.sample([*callbacks], r.choice([0, 1, 2, 3, 5]))
     for names in either: cbs = [k for i,k in enumerate(cbs) if k not in names or not names & {*cbs[:i]}]
@@ -67,14 +67,14 @@ def losses(): return dict(first=nn.L1Loss(), rest=nn.MSELoss())
 passes = dict(sam=lambda: SAM(.05), closure=Closure, turns=lambda: InTurn(['first', ('rest','first')], **losses()))
 passes_opts = dict(lbfgs=partial(torch.optim.LBFGS, max_iter=3), several={'first':(Adam, '0.*'), 'rest':partial(SGD, momentum=.9)})
 def with_passes(cfg, seed):
-    "The same, or several passes over a batch, several optimizers, a run of so many batches"
+    "`cfg`, or `cfg` with several passes over a batch, several optimizers or a number of batches"
     r = random.Random(f'passes/{seed}')
     more = r.choice([{}, {}, dict(cbs='sam'), dict(cbs='closure', opt='lbfgs'), dict(opt='several'), dict(cbs='turns', opt='several')])
     if 'cbs' in more: cfg['cbs'] = [*cfg['cbs'], more['cbs']]
     return {**cfg, 'opt':more.get('opt', cfg['opt']), 'policy':r.choice([cfg['policy']]*3+['batches'])}
 
 def term(n):
-    "Sends SIGTERM before the `n`th batch"
+    "Callbacks that send SIGTERM before the `n`th batch and stop on it"
     seen = []
     def send(self):
         seen.append(1)
@@ -85,13 +85,14 @@ def run(path, cfg, cbs=()):
     learn = learner(path, [callbacks[k] for k in cfg['cbs']], every=cfg['every'], data=lambda: loaders[cfg['data']](cfg['workers']), opt=opts[cfg['opt']])
     learn.splitter = halves
     for cb in cbs: cb.acts = 'nothing'
-    notes = {p.stem for p in Path(path).rglob('*.json')}   # another process has other numbers, but a fit that ended is known by them
+    # a new process has other random numbers, but a finished fit is recognized by them
+    notes = {p.stem for p in Path(path).rglob('*.json')}
     if notes and not any('final' in n for n in notes): torch.seed(), random.seed()
     policies[cfg['policy']](learn, 3, cbs=cbs, resume='auto')
     return learn
 
 class Counts(Callback):
-    "Counts the moments of a run at which it could be killed"
+    "Counts the events at which a run could be killed"
     order,acts = 10_000,'nothing'
     def __init__(self):
         self.n = dict.fromkeys([*moments, 'before_pred'], 0)
@@ -99,7 +100,7 @@ class Counts(Callback):
     def note(self, event, **kwargs): self.n[event] += self.learn.mode=='fit'
 
     def reached(self, ends):
-        "The ends moved to where each is reached: an attempt does at most its share of the run, and `after_fit` is the last"
+        "`ends`, moved so that each is reached: an attempt does at most its share of the run, `after_fit` is last"
         for event,n in sorted(ends, key=lambda end: end[0]=='after_fit'):
             if event=='signal': happens = self.n['before_pred']
             else: happens = self.n[event]
@@ -108,14 +109,15 @@ class Counts(Callback):
             yield event, 1+(n-1)%share
 
 def differs(seed):
-    "What a run that was ended and resumed has at its end otherwise; None if it could not be made"
+    "The names of what differs at the end of a resumed run; None if its callbacks are incompatible"
     cfg = settings(seed)
     with tempfile.TemporaryDirectory() as tmp, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter('always')
         counts,missed = Counts(),[]
         try: straight = end(run(Path(tmp)/'a', cfg, [counts]))
-        except ValueError: return None   # callbacks that refuse one another
-        if any('may not have the same training data' in str(w.message) for w in said): return None   # it was told: a pass that is cut
+        except ValueError: return None   # incompatible callbacks
+        # a warning tells that an incomplete epoch cannot be resumed exactly
+        if any('may not have the same training data' in str(w.message) for w in said): return None
         for event,n in counts.reached(cfg['ends']):
             try:
                 run(Path(tmp)/'b', cfg, term(n) if event=='signal' else [dies(event, n)])
@@ -130,13 +132,13 @@ def differs(seed):
 def test_resumed(seed): assert not differs(seed), settings(seed)
 
 class Gaps(Callback):
-    "Leaves out batches before they are fetched, also when the data are used up"
+    "Skips batches before they are fetched, also when the data is exhausted"
     def before_fetch(self):
         if self.training and self.iter in (3, 8, 9): raise CancelBatch
 
 @pytest.mark.parametrize('seeded', [False, True])
 def test_data_that_are_used_up_stay_so_over_two_resumes(seeded, tmp_path):
-    "The second checkpoint said that they were not, and the epoch went through them once more"
+    "The second checkpoint lost that the data was exhausted, and the epoch read it once more"
     def data(): dl = DataLoader(Place(), BS); return SeededLoader(dl, 0) if seeded else dl
     def trained(name, *ns):
         for n in (*ns, None):
@@ -148,7 +150,7 @@ def test_data_that_are_used_up_stay_so_over_two_resumes(seeded, tmp_path):
     assert all(equal(whole[k], resumed[k]) for k in whole)
 
 def sweep(differs, settings, doc):
-    "The command line: so many runs, those that end otherwise printed; its exit status is whether there are any"
+    "The command line: make runs, print those that differ, and exit with status 1 if there are any"
     p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('n', type=int, nargs='?', default=100)
     p.add_argument('--first', type=int, default=0)

@@ -1,4 +1,4 @@
-"""A run that is stopped and resumed ends like one that was not stopped, also where an epoch ends otherwise than by its last batch."""
+"""A run that is killed and resumed ends like an uninterrupted one, also if an epoch ends before its last batch."""
 import itertools, warnings
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ from test_resume import BS, N, PER, Crash, Noisy, Stream, assert_same, end, fit,
 from toys import few, slow
 
 def dies(event, n=1):
-    "Ends the run when `event` happens for the `n`th time"
+    "A callback that kills the run when `event` happens for the `n`th time"
     seen = []
     def crash(self, **kwargs):
         if self.learn.mode!='fit': return
@@ -32,7 +32,7 @@ def check(tmp_path, crash, *cbs, n=3, **kwargs):
 
 @pytest.mark.parametrize('event', ['after_train', *slow('before_validate', 'after_validate'), 'after_epoch', *slow('after_fit')])
 def test_stopped_within_an_epoch(event, tmp_path):
-    "A fit that was stopped in the middle of an epoch and then killed in its validation: the row of that epoch was lost"
+    "A fit stopped in the middle of an epoch and killed in its validation used to lose the row of that epoch"
     straight = check(tmp_path, dies(event, 1 if event=='after_fit' else 2), lambda: StopAfter('13ba'), every='1ba')
     assert straight['train_iter']==13 and len(straight['history'])==2
 
@@ -47,11 +47,11 @@ class Skip(Callback):
 @pytest.mark.parametrize('limit', [False, True])
 @pytest.mark.parametrize('data', [Noisy, Stream])
 def test_batches_cancelled_before_they_were_fetched(k, limit, data, tmp_path):
-    "They took nothing from the loader; the resumed run left out as many batches as were cancelled"
+    "They take nothing from the loader, but a resumed run used to skip as many batches as were cancelled"
     check(tmp_path, dies('after_step', k), Skip, *([lambda: LimitBatches(5)] if limit else ()), n=2, every='1ba', data=lambda: DataLoader(data(), BS))
 
 class Opened(Noisy):
-    "Reads from what `worker_init_fn` opens in each worker"
+    "Uses an attribute that `worker_init_fn` sets in each worker"
     scale = None
     def __getitem__(self, i): return tuple(self.scale*o for o in super().__getitem__(i))
 def open_dataset(worker): get_worker_info().dataset.scale = 2.
@@ -59,12 +59,12 @@ def open_dataset(worker): get_worker_info().dataset.scale = 2.
 @pytest.mark.parametrize('persistent', [False, True])
 @few(1)
 def test_workers_find_the_data_set_they_were_given(persistent, tmp_path):
-    "In `worker_init_fn`, `get_worker_info().dataset` was one around it, so what was set there was not seen"
+    "`get_worker_info().dataset` was a wrapper, so attributes that `worker_init_fn` set were lost"
     data = lambda: DataLoader(Opened(), BS, shuffle=True, num_workers=1, worker_init_fn=open_dataset, persistent_workers=persistent)
     check(tmp_path, Crash(4), n=2, data=data)
 
 class Fixed(Noisy):
-    "Draws nothing"
+    "Draws no random numbers"
     def __getitem__(self, i): return torch.full((4,), i/N),torch.ones(1)
 
 def in_workers(persistent=True, shuffle=False): return DataLoader(Fixed(), BS, shuffle=shuffle, num_workers=1, persistent_workers=persistent)
@@ -74,13 +74,13 @@ def in_workers(persistent=True, shuffle=False): return DataLoader(Fixed(), BS, s
 @pytest.mark.parametrize('shuffle', [False, True])
 @pytest.mark.parametrize('training', [0, *slow(1)])
 def test_workers_of_the_validation_persist(k, shuffle, training, tmp_path):
-    "Those of a resumed run began anew, and took a seed, so that the epochs to come had another order, in silence"
+    "Validation workers of a resumed run start again and draw a seed, which silently reordered later epochs"
     data = lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=training, persistent_workers=training>0)
     check(tmp_path, Crash(k), n=4, data=data, valid=lambda: in_workers(shuffle=shuffle))
 
 @pytest.mark.parametrize('k', [PER+3, *slow(2*PER+3)])
 def test_workers_of_the_validation_live_on_in_this_process(k, tmp_path):
-    "The process has workers at the resume, from a validation after the checkpoint; at the next one they are those of the checkpoint"
+    "At the resume this process has workers of a later validation; the next one uses them as at the checkpoint"
     def learners(path):
         shared = in_workers(shuffle=True)
         return lambda: learner(path, every='7ba', valid=lambda: shared)
@@ -109,11 +109,11 @@ def _resumed_in_two(rank, folder):
 
 @pytest.mark.slow
 def test_workers_of_the_validation_of_two_processes_persist(tmp_path):
-    "A loader whose workers begin asks its sampler twice, and process 0 drew the order of the validation each time"
+    "A loader that starts workers iterates its sampler twice, and process 0 drew the validation order each time"
     torch.multiprocessing.start_processes(_resumed_in_two, (tmp_path,), nprocs=2, start_method='fork')
 
 class Endless:
-    "A sampler without an end, which says when too much is asked of it"
+    "An infinite sampler that fails after 200 indices"
     def __iter__(self):
         for i in itertools.count():
             assert i<200, 'the whole epoch is written down'
@@ -121,7 +121,7 @@ class Endless:
 
 @pytest.mark.parametrize('workers', [0, 1])
 def test_a_sampler_without_an_end(workers, tmp_path):
-    "With `LimitBatches` its whole epoch was written down before the first batch"
+    "With `LimitBatches` the whole epoch of a sampler used to be listed before the first batch"
     check(tmp_path, Crash(7), lambda: LimitBatches(5), n=2, data=lambda: DataLoader(Noisy(), BS, sampler=Endless(), num_workers=workers))
 
 @pytest.mark.parametrize('event', ['after_batch', 'after_train', *slow('after_validate', 'before_epoch')])
@@ -132,7 +132,7 @@ def test_a_short_epoch_that_was_killed_after_its_last_batch(pct, event, tmp_path
 
 @pytest.mark.parametrize('event', ['before_save_checkpoint', 'after_save_checkpoint', 'after_fit'])
 def test_early_stopping_killed_in_the_final_save(event, tmp_path):
-    "The stop was forgotten, and the fit went on for three more epochs"
+    "The stop was lost, and the resumed fit continued for three more epochs"
     n = dict(before_save_checkpoint=4, after_save_checkpoint=3, after_fit=1)[event]
     straight = check(tmp_path, dies(event, n), lambda: EarlyStoppingCallback('valid_loss', comp='max', patience=2), n=6, every='1ep')
     assert len(straight['history'])==3

@@ -27,7 +27,7 @@ def store():
     del os.environ['AWS_ENDPOINT_URL']
 
 def train(folder, background=False, on_error='warn', **kw):
-    "Train 6 batches with a checkpoint after every second; return the weights and what was warned"
+    "Train 6 batches with a checkpoint after every second; return the weights and the warnings"
     torch.set_num_threads(1)
     learn = learner(cbs=CheckpointCallback('2ba', folder=folder, keep=2, background=background, on_error=on_error))
     learn.logger = null_logger
@@ -64,7 +64,7 @@ def whole(store):
 @pytest.mark.parametrize('fault', ['before','after'])
 @pytest.mark.parametrize('background', [False, True])
 def test_killed_at_any_request(store, whole, fault, background):
-    "Before the request is done, or after it; the run then resumes, to the same weights"
+    "A run killed before or after a request resumes to the same weights"
     weights,n = whole
     for i in numbers(n, 2):
         folder = f's3://bucket/killed-{fault}-{background}-{i}'
@@ -74,7 +74,7 @@ def test_killed_at_any_request(store, whole, fault, background):
         assert result==weights and not said, (i, said)
 
 def test_one_rejected_request_is_a_warning(store, whole):
-    "503 SlowDown, also after the client itself has asked again: a checkpoint is missing, and the run continues"
+    "503 SlowDown, also in answer to the client's retry, costs one checkpoint, and the run continues"
     weights,n = whole
     n_warned = 0
     for i in numbers(n, 4):
@@ -93,7 +93,7 @@ def test_a_slow_answer_changes_nothing(store, whole):
         assert result==whole[0] and not said
 
 def test_lists_that_lag(store, whole):
-    "A list that is a second old has files that were deleted, and lacks the newest: the run resumes from an older checkpoint, to the same weights"
+    "Lists a second old have deleted files and lack the newest; the run resumes from an older one to the same weights"
     for i in numbers(whole[1], 3):
         folder = f's3://bucket/lag-{i}'
         in_child(store, lambda: train(folder), fault='after', at=i, lag=1.)

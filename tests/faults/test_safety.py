@@ -1,4 +1,4 @@
-"""Untrusted files: no code from them is run, the Learner is left as it was, and the error says why."""
+"""Untrusted files: no code from them is run, the Learner stays unchanged, and the error tells why."""
 import ast, hashlib, io, json, os, pickle, random, struct, subprocess, sys, warnings, zipfile
 from copy import deepcopy
 from pathlib import Path
@@ -23,7 +23,7 @@ class Payload:
     def __reduce__(self): return open, (self.marker, 'w')
 
 class Deep:
-    "Calls something harmless by name: an attribute of a module that is not a weight"
+    "Calls a harmless function by name when it is unpickled"
     def __reduce__(self): return os.getcwd, ()
 
 def net(): return nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
@@ -41,7 +41,7 @@ def saved(obj, **kwargs):
     return f.getvalue()
 
 def rezip(data, change=lambda n,d: (n,d), how=zipfile.ZIP_STORED, more=()):
-    "The same zip, with parts changed, and the checksums right"
+    "The same zip with parts changed and valid checksums"
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as a, zipfile.ZipFile(out, 'w', how) as b, warnings.catch_warnings():
         warnings.simplefilter('ignore')
@@ -50,19 +50,19 @@ def rezip(data, change=lambda n,d: (n,d), how=zipfile.ZIP_STORED, more=()):
     return out.getvalue()
 
 def grown(data):
-    "The directory of the zip claims that its first part is much larger"
+    "The zip with a directory that claims a much larger first part"
     d,i = bytearray(data),data.index(b'PK\1\2')
     d[i+20:i+28] = struct.pack('<II', 2**31, 2**31)
     return bytes(d)
 
 def as_folder(data):
-    "The directory of the zip marks its last tensor as a folder: PyTorch returned whatever was in the memory"
+    "The zip with its last tensor marked as a folder, for which PyTorch returned uninitialized memory"
     d = bytearray(data)
     d[d.rindex(b'PK\1\2', 0, d.rindex(b'archive/version'))+38] |= 0x10
     return bytes(d)
 
 def hostile(good, marker):
-    "Bad files made from a good state: name -> (bytes, words of the message)"
+    "Bad files made from a good state: name -> (bytes, pattern of the message)"
     whole = saved(good)
     first = next(iter(good))
     pickled = pickle.dumps(Payload(marker), 2)
@@ -112,7 +112,7 @@ def with_note(path, data):
     return path
 
 def everything(learn):
-    "All of a Learner that a file could change"
+    "Everything in a Learner that a file could change"
     rng = repr([o.tolist() if torch.is_tensor(o) else o for o in get_random_states().values()])
     cbs = {cb.key:{k:v for k,v in cb.state_dict().items() if k!='elapsed'} for cb in learn.cbs}
     return to_serializable(dict(model=learn.model.state_dict(), opt=learn.opt.state_dict(), cbs=cbs, rng=rng, state=learn.state,
@@ -233,7 +233,7 @@ def test_notes(note, tmp_path):
 
 @pytest.mark.parametrize('code', ['utf-16-be','utf-32-le'])
 def test_a_note_is_utf_8(code, tmp_path):
-    "Bytes that look like another encoding were read as that, and Python imported it"
+    "Bytes in another encoding used to be decoded, for which Python imported the codec"
     path = with_note(tmp_path/'step-1.pth', saved(dict(a=1)))
     file = path.with_suffix('.json')
     file.write_bytes(file.read_text().encode(code))
@@ -259,7 +259,7 @@ def test_exports_that_do_not_fit(name, tmp_path):
     assert same(before, to_serializable(model.state_dict()))
 
 def two_directories(by_locator):
-    "A harmless archive, for the record before the locator; a compressed one, which comes first, for the locator's own offset"
+    "A file with two directories: a harmless one before the locator, and a compressed archive's at the locator's offset"
     bomb,good = rezip(saved(dict(w=torch.zeros(10**6))), how=zipfile.ZIP_DEFLATED),saved(dict(w=torch.zeros(1)))
     def record(data):
         n,size,start = struct.unpack('<10xH2I2x', data[-22:])
@@ -278,12 +278,12 @@ def ends(): return dict(
 
 @pytest.mark.parametrize('name', ends())
 def test_one_directory(name):
-    "The check read the directory that Python finds, and PyTorch loaded from another one: 4 kB became 4 MB"
+    "The check used to read the directory that Python finds, and PyTorch loaded from another: 4 kB became 4 MB"
     with pytest.raises(ValueError): read_state(io.BytesIO(ends()[name]))
 
 @pytest.mark.parametrize('by_locator', [True, 'alone'])
 def test_two_directories_deceive(by_locator):
-    "So the test above is about something: one is what Python checks, the other what PyTorch loads"
+    "The files of the test above do differ: Python checks one directory, and PyTorch loads the other"
     data = two_directories(by_locator)
     assert len(data)<10_000 and torch.load(io.BytesIO(data), weights_only=True)['w'].numel()==10**6
     if sys.version_info<(3, 12):
@@ -291,7 +291,7 @@ def test_two_directories_deceive(by_locator):
 
 @pytest.mark.parametrize('legacy', [*slow(False), True])
 def test_random_damage(legacy):
-    "The pickle's bytes are changed at random, with correct checksums: it loads or raises a ValueError, nothing else"
+    "A pickle with random changes and valid checksums loads or raises a ValueError, nothing else"
     r = random.Random(0)
     opt  = dict(state={0:dict(step=torch.tensor(1.))}, param_groups=[dict(lr=.1, params=[0])])
     good = saved(dict(model=net().state_dict(), opt=opt), _use_new_zipfile_serialization=not legacy)
@@ -314,7 +314,7 @@ def test_random_damage(legacy):
     assert refused>400
 
 def test_random_damage_to_safetensors(tmp_path):
-    "The header or what follows is changed: it loads, or it is a ValueError, and then nothing has changed"
+    "A changed header or content loads, or raises a ValueError that leaves the weights unchanged"
     learn = learner(tmp_path)
     path = learn.export('x.safetensors')
     r,good,model,refused = random.Random(0),path.read_bytes(),net(),0
@@ -398,7 +398,7 @@ _loads = set("""pickle.load pickle.loads pickle.Unpickler cPickle.load dill.load
 _runs_code = {'eval', 'exec', 'compile', '__import__', 'os.system', 'importlib.import_module', 'import_module'}
 
 def unsafe(source):
-    "What in a source could run code from a file"
+    "The calls in a source that could run code from a file"
     found = []
     for n in ast.walk(ast.parse(source)):
         if not isinstance(n, ast.Call): continue
@@ -419,7 +419,7 @@ def test_the_package_has_no_way_to_run_code(path):
     assert unsafe(source)==[]
 
 def test_modules_that_are_imported_by_name_are_our_own():
-    "A callback of another library brings the module that adapts it; which one, stands in a table, not in a file"
+    "The module that adapts a callback of another library comes from a table, not from a file"
     from learnkit.loop.names import adapters
     assert all((root/f'learnkit/contrib/{m}.py').is_file() for m in adapters.values())
 

@@ -1,4 +1,4 @@
-"""What is written at a moment of a fit is what a validation at that moment judges, whatever stands in for the weights: averages, an optimizer with modes."""
+"""Weights saved or exported during a fit are those that a validation uses, also with averages or optimizer modes."""
 import io, sys
 from pathlib import Path
 
@@ -33,7 +33,7 @@ cases = [(name, opt) for name in stand_ins for opt in (torch.optim.SGD, Averaged
 @few(1, 2)
 @pytest.mark.parametrize('name,opt', [cases.pop(cases.index(('accumulated', Averaged))), *slow(*cases)])
 def test_saved_as_judged(name, opt, tmp_path):
-    "… by an export, too; and the fit goes on as if nobody had written"
+    "Saved and exported weights have the loss of `validate`, and the fit ends as without saving"
     odd,seen = [],set()
     def train(*cbs):
         learn = Learner(DataLoaders(batches, batches), net(), F.mse_loss, opt, lr=.05, path=tmp_path, cbs=stand_ins[name]())

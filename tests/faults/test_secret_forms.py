@@ -12,8 +12,8 @@ from learnkit.loop.secrets import hide_secrets
 
 alphabet,hexadecimal = string.ascii_letters+string.digits,'0123456789abcdef'
 def drawn(n, letters=alphabet): return ''.join(random.Random(n).choices(letters, k=n))
-long = drawn(40)                     # a secret of a form that a service gives it
-S = 'hunter2'                        # one that only its name or its place betrays
+long = drawn(40)                     # a secret in the form of a service
+S = 'hunter2'                        # a secret recognizable only by its name or place
 
 @dataclass
 class Conf: api_key:str=S; url:str='x'
@@ -42,19 +42,19 @@ by_form = {name:dict(a=text) for name,text in dict(github=f'ghp_{long}', github_
 forms = {**by_name, **by_place, **by_form}
 
 class Notify(Callback):
-    "A callback that changes the run, as far as a description of it can say"
+    "A callback whose settings are part of the description of the run"
     def __init__(self, a=None, url=None, api_key=None, apiKey=None, token=None, auth_token=None, auth=None, pw=None, pwd=None, password=None, db_password=None, credentials=None, passphrase=None, pat=None, cookie=None, secret=None, client_secret=None,
                  authorization=None, access_key=None, private_key=None, sas=None, sig=None, jwt=None):
         for name,v in vars().copy().items():
             if name not in ('self','__class__'): setattr(self, name, v)
 
 class Tracker(MetricsLogger):
-    "What a service is sent"
+    "Records the hyperparameters that a service would receive"
     def write(self, metrics, step): pass
     def before_fit(self): super().before_fit(); self.sent = repr(self.learn.hparams())
 
 def found_in(text):
-    "Return what is around each secret in a text, which tells its form"
+    "Return the text around each secret in `text`"
     text = text.decode(errors='replace') if isinstance(text, bytes) else text
     return [text[max(0, m.start()-40):m.end()+5] for m in re.finditer('|'.join(secret_parts), text)]
 drawn_parts = [part for settings in by_form.values() for v in settings.values() for part in re.findall(r'[A-Za-z0-9]{20,}', v)]
@@ -92,7 +92,7 @@ def test_in_no_configuration_of_a_command_line():
     assert cb.text.count('***')>=len(plain) and not found_in(cb.text) and not found_in(repr(cb.state_dict()))
 
 def test_this_test_would_find_them():
-    "Each form is found where nothing hides it"
+    "Each form is found in settings that are not hidden"
     found = [name for name,settings in forms.items() if found_in(repr(settings))]
     assert len(found)==len(forms)
 

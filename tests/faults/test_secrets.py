@@ -1,4 +1,4 @@
-"""Passwords, tokens and keys that a callback, a loss, a data set or an optimizer was made with stand in no file that a run writes and in no message."""
+"""Passwords, tokens and keys given to a callback, a loss or a dataset are in no file of a run and in no message."""
 import functools
 from importlib.util import find_spec
 
@@ -12,11 +12,11 @@ from learnkit.loop.settings import mask_secret, settings, short_repr
 from learnkit.recovery.identity import describe
 
 has_tensorboard = find_spec('tensorboard') is not None
-S = 'sk-hush-12345'   # not for others
+S = 'sk-hush-12345'   # the secret
 url = f'https://me:{S}@example.com/hook'
 
 class Notify(Callback):
-    "Sends messages, and changes the run as far as anybody can tell"
+    "A callback whose settings are part of the description of the run"
     private = 'channel',
     def __init__(self, api_key, options, url, channel, level=2): self.api_key,self.options,self.url,self.channel,self.level = api_key,options,url,channel,level
 class Own:
@@ -68,9 +68,7 @@ def test_a_token_that_was_renewed_makes_no_other_run(tmp_path):
     finally: S = old
 
 def test_a_key_is_compared():
-    "It may be the name of a column, which makes another run; what it is cannot be read"
-    class Pick(Callback):
-        def __init__(self, key): self.key_,self.key = key,key
+    "A `key` may name a column, so it distinguishes runs, but its value cannot be read"
     class Column:
         def __init__(self, key): self.key = key
     a,b = describe(Column('loss')),describe(Column('sk-1'))
@@ -89,7 +87,7 @@ def test_which_names():
 def test_passwords_in_addresses(text, want): assert hide_secrets(text)==want
 
 def test_private():
-    "What the user names is written nowhere, also of a function"
+    "Names listed in `private` are written nowhere, for callbacks and functions"
     def loss(pred, y, room='x'): return ((pred-y)**2).mean()
     loss.private = 'room',
     assert 'lobby' not in describe(functools.partial(loss, room='lobby')) and 'lobby' in describe(functools.partial(loss, place='lobby'))

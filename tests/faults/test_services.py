@@ -1,5 +1,6 @@
-"""Loggers for services: each step once, whatever the service does; training goes on. With a service that is a list, and with the real packages where they are
-installed (Weights & Biases offline, MLflow in a local store), read back by their own readers. Killed runs are in test_killed_logs.py."""
+"""Loggers for services: whatever the service does, it gets each step once, and training continues. The tests use a
+service in memory and the real packages (Weights & Biases offline, MLflow in a local store), read back by their own readers.
+test_killed_logs.py tests killed runs."""
 import gc, json, os, signal, socket, sys, threading, time, warnings, weakref, zipfile
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ from learnkit.loop.run import null_logger
 from toys import at, batches, learner, throw
 
 class Server:
-    "Keeps what it is sent; `down` says when it does not answer, or loses the answer after it has taken the row"
+    "Records its calls; `down` lists which of them fail, or fail after the row was stored"
     def __init__(self, down=()): self.runs,self.down,self.calls = {},[*down],0
     def call(self):
         self.calls += 1
@@ -51,7 +52,7 @@ def impatient(monkeypatch): monkeypatch.setattr('learnkit.observe.services.Sende
 @settings(max_examples=6, deadline=None)
 @given(st.lists(st.sampled_from([None,'down','lost']), max_size=12), st.lists(st.integers(1, 3), min_size=1, max_size=3), st.integers(1, 5))
 def test_each_step_once_whatever_the_service_does(down, fits, at_once):
-    "A row whose answer was lost is there already, and one that was not taken is sent again; of a group that failed a part may be there"
+    "A row whose answer was lost is not sent again, a rejected one is; part of a failed group may have been stored"
     server = Server(down)
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
@@ -63,7 +64,7 @@ def test_each_step_once_whatever_the_service_does(down, fits, at_once):
 
 @pytest.mark.parametrize('e,status', [(ZeroDivisionError(), 'failed'), (KeyboardInterrupt(), 'killed'), (SystemExit(), 'killed')])
 def test_how_the_run_ended(e, status):
-    "A run that failed stood at the service as finished; the next fit goes on in it"
+    "A failed run was marked as finished; the next fit continues it"
     server,seen = Server(),[]
     learn = quiet(n=4, cbs=[Listed(server), LossMonitor('1ba'), at('after_step', lambda cb: seen.append(1) or len(seen)==3 and throw(e)())])
     with pytest.raises(type(e)): learn.fit(1)
@@ -84,7 +85,7 @@ def test_a_paused_fit_continues_in_the_same_run():
     assert rows(True)==rows(False)
 
 def test_a_service_that_is_gone_for_good(tmp_path):
-    "Training goes on, one warning says so, and what could not be sent is in a file"
+    "Training continues with a warning, and a file gets the rows that could not be sent"
     server = Server(['down']*10**6)
     learn = quiet(n=3, path=tmp_path, cbs=[Listed(server), LossMonitor('1ba'), JsonLogger()])
     learn.listed.wait = .05
@@ -100,7 +101,7 @@ def test_a_service_that_is_gone_for_good(tmp_path):
     assert steps(server)==[*range(1, 10)] and not (tmp_path/'listed-unsent.jsonl').exists()
 
 def test_what_waits_is_in_the_checkpoint(tmp_path):
-    "The process ends while the service is gone; the resumed one sends what is lacking"
+    "If the process ends while the service is down, the resumed run sends the missing rows"
     server = Server()
     def fit(*cbs):
         learn = quiet(n=4, path=tmp_path, cbs=[Listed(server), LossMonitor('1ba'), CheckpointCallback('1ba'), *cbs])
@@ -119,7 +120,7 @@ def test_what_waits_is_in_the_checkpoint(tmp_path):
     assert steps(server)==[*range(1, 9)] and len(server.runs)==1
 
 def interrupted(server, path, every='4ba'):
-    "A Learner whose fit was interrupted after 6 of 8 steps; the service took two of them at most, and is gone since"
+    "A Learner whose fit was interrupted after 6 of 8 steps; the service took at most two of them, then went down"
     learn = quiet(n=4, path=path, cbs=[Listed(server), LossMonitor('1ba'), CheckpointCallback(every)])
     learn.listed.wait = .05
     def stop(cb):
@@ -131,7 +132,7 @@ def interrupted(server, path, every='4ba'):
     return learn
 
 def test_a_learner_that_resumes_its_own_run(tmp_path):
-    "What waits in it is in the checkpoint, or is trained again: steps 5 and 6 were sent twice, and the run ended in between"
+    "Unsent rows are saved or trained again; steps 5 and 6 used to be sent twice, with an end of the run in between"
     server = Server()
     learn = interrupted(server, tmp_path)
     learn.listed.wait = 5
@@ -139,7 +140,7 @@ def test_a_learner_that_resumes_its_own_run(tmp_path):
     assert steps(server)==[*range(1, 9)] and len(server.runs)==1 and server.runs['run0']['status']=='finished'
 
 def test_a_new_learner_takes_over(tmp_path):
-    "In a notebook the cell is run again: the old Learner's thread sends no more, and what it is sending then is waited for"
+    "If a notebook cell is run again, the old Learner's thread finishes its current call and sends no more"
     server = Server()
     old,sending,resume = interrupted(server, tmp_path),threading.Event(),threading.Event()
     def write(metrics, step): sending.set(); resume.wait(5); Listed.write(old.listed, metrics, step)
@@ -153,7 +154,7 @@ def test_a_new_learner_takes_over(tmp_path):
     assert old.listed.sender.wait(0) and not old.listed.sender.kept
 
 def test_a_learner_is_let_go():
-    "The thread held it, and so the model, as long as the process lived"
+    "The sender's thread used to keep the Learner, and so the model, alive as long as the process"
     learn = quiet(cbs=[Listed(Server()), LossMonitor('1ba')])
     learn.listed.sender.idle = .01
     learn.fit(1); learn.fit(1)
@@ -164,7 +165,7 @@ def test_a_learner_is_let_go():
     assert ref() is None
 
 def test_a_checkpoint_by_name_begins_a_new_run(tmp_path):
-    "It may go back and train differently, which the old run could not take; step 2 was not complete when it was saved"
+    "It may go back and train differently, which the old run could not log; step 2 was incomplete when it was saved"
     server = Server()
     def fit(**kw):
         learn = quiet(n=4, path=tmp_path, cbs=[Listed(server), LossMonitor('1ba'), CheckpointCallback('2ba', keep=None, overwrite='resume' in kw)])
@@ -175,7 +176,7 @@ def test_a_checkpoint_by_name_begins_a_new_run(tmp_path):
     assert steps(server)==[1,2,3,4] and steps(server, 'run1')==[2,3,4] and server.runs['run1']['hparams']
 
 def test_a_new_run_fails_at_once():
-    "Without the package, or without an answer: now, not after an hour"
+    "A service that cannot be reached raises before the first batch, not after an hour"
     class Gone(Listed):
         def open(self, id): raise ConnectionError('who are you?')
     seen = []
@@ -196,7 +197,7 @@ def test_inference_leaves_no_trace():
     assert steps(server)==[1,2,3]
 
 def test_two_loggers_and_rows_within_the_epoch():
-    "With validations within the epoch, other sets, and accumulated gradients; both get all"
+    "Both get all rows, with validations within the epoch, another dataset, and accumulated gradients"
     a,b = Server(),Server()
     class Other(Listed): pass
     learn = quiet(n=4, metrics=mae, cbs=[Listed(a), Other(b), LossMonitor('1ba'), ValidateEvery('2ba'), Evaluator('test', batches(1), every='2ba'), GradientAccumulation(8),
@@ -223,7 +224,7 @@ def test_a_slow_service_does_not_slow_the_steps():
     assert times[1]-times[0]<.4 and steps(server)==[*range(1, 9)]
 
 class Grouped(Listed):
-    "Takes a tenth of a second for a call, however many steps there are in it"
+    "A service that takes a tenth of a second per call, however many steps it has"
     at_once,groups = 100,()
     def write_steps(self, rows):
         time.sleep(.1)
@@ -231,7 +232,7 @@ class Grouped(Listed):
         super().write_steps(rows)
 
 def test_waiting_steps_are_sent_together():
-    "One call for each of 200 steps took the end of a fit to half a minute"
+    "One call for each of 200 steps delayed the end of a fit by half a minute"
     server = Server()
     learn = quiet(n=100, nv=0, cbs=[Grouped(server), LossMonitor('1ba')])
     learn.fit(2)
@@ -256,7 +257,7 @@ def make_wandb(path, **kw):
     return WandbLogger(mode='offline', settings=dict(silent=True, console='off'), **kw)
 def written(log, id=None): return [r['step'] for f in log._run_files(id or log.id) for r in f.rows()]
 def soon(f, want):
-    "W&B's process writes a little later"
+    "Wait until `f()` equals `want`, as W&B's process writes with a delay, and assert it"
     end = time.monotonic()+10
     while f()!=want and time.monotonic()<end: time.sleep(.1)
     assert f()==want
@@ -298,7 +299,7 @@ def test_wandb_writes_the_last_rows_later(tmp_path):
 
 @pytest.mark.slow
 def test_wandb_in_a_notebook(tmp_path):
-    "A cell that is run again makes a new Learner: the id was in use, and its rows were not sent. A checkpoint by name begins a new run"
+    "A cell run again makes a new Learner, whose id was in use: its rows were lost. A named checkpoint starts a new run"
     def fit(n, resume='auto', learn=None):
         learn = learn or quiet(n=4, path=tmp_path, cbs=[make_wandb(tmp_path), LossMonitor('1ba'), CheckpointCallback('1ba', keep=None, overwrite=True)])
         with warnings.catch_warnings(action='error'): learn.fit(n, resume=resume)
@@ -315,7 +316,7 @@ def test_wandb_in_a_notebook(tmp_path):
 
 @pytest.mark.slow
 def test_wandb_active_run(tmp_path, monkeypatch):
-    "As in the function of a sweep: the run that is open gets the rows, at steps of its own, and stays open, also after an error"
+    "As in a sweep, the open run gets the rows at its own steps, and stays open, also after an error"
     wandb = pytest.importorskip('wandb')
     monkeypatch.chdir(tmp_path)
     run = wandb.init(project='p', dir=str(tmp_path), mode='offline', settings=dict(silent=True, console='off'))
@@ -333,7 +334,7 @@ def test_wandb_active_run(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_wandb_sweep(tmp_path, monkeypatch):
-    "The agent of a sweep calls the function in a thread of its own, once for each run; a stand-in for the server says which runs there are"
+    "The agent of a sweep calls the function in a thread, once for each run; a fake server lists the runs"
     wandb = pytest.importorskip('wandb')
     from wandb.agents import pyagent
     monkeypatch.chdir(tmp_path)
@@ -363,7 +364,7 @@ def test_wandb_sweep(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_mlflow_active_run(tmp_path, monkeypatch):
-    "The run that is open gets the numbers and stays open; without one, the experiment that the script has set gets a run"
+    "An open run gets the numbers and stays open; without one, a run is made in the script's experiment"
     mlflow = pytest.importorskip('mlflow'); pytest.importorskip('alembic')
     monkeypatch.chdir(tmp_path)
     was = mlflow.get_tracking_uri()
@@ -414,7 +415,7 @@ def test_mlflow(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_mlflow_takes_many_steps_in_one_call(tmp_path, monkeypatch):
-    "200 rows, one a call, took the end of a fit to half a minute; MLflow takes no more than 1000 numbers in a call"
+    "200 calls of one row delayed the end of a fit by half a minute; MLflow accepts at most 1000 numbers per call"
     monkeypatch.chdir(tmp_path)
     log,calls = make_mlflow(tmp_path),[]
     log.client.log_batch = lambda *args, f=log.client.log_batch, **kw: calls.append(len(kw.get('metrics', ()))) or f(*args, **kw)
@@ -428,20 +429,20 @@ def test_mlflow_takes_many_steps_in_one_call(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_mlflow_server_that_is_not_there(tmp_path, monkeypatch):
-    "MLflow repeated each call for four minutes: so long a new run did not fail, and after an outage rows waited for its pauses"
+    "MLflow retried each call for four minutes: a new run failed late, and rows waited for its pauses after an outage"
     pytest.importorskip('mlflow')
-    with socket.socket() as s:   # a port that nobody listens to
+    with socket.socket() as s:   # a port without a listener
         s.bind(('127.0.0.1', 0))
         port = s.getsockname()[1]
     monkeypatch.delenv('MLFLOW_HTTP_REQUEST_MAX_RETRIES', raising=False)
     start = time.monotonic()
     with pytest.raises(Exception, match='API request to .* failed'): quiet(path=tmp_path, cbs=MLflowLogger(tracking_uri=f'http://127.0.0.1:{port}')).fit(1)
     assert time.monotonic()-start<15 and os.environ['MLFLOW_HTTP_REQUEST_MAX_RETRIES']=='1'
-    monkeypatch.setenv('MLFLOW_HTTP_REQUEST_MAX_RETRIES', '0')   # what the user wants stays
+    monkeypatch.setenv('MLFLOW_HTTP_REQUEST_MAX_RETRIES', '0')   # the user's setting stays
     assert MLflowLogger(tracking_uri=f'http://127.0.0.1:{port}').client and os.environ['MLFLOW_HTTP_REQUEST_MAX_RETRIES']=='0'
 
 class CometLogger(ServiceLogger):
-    "The ten lines of the chapter, with Comet's file instead of its server"
+    "The logger of the chapter, with Comet's offline files instead of its server"
     def open(self, id):
         import comet_ml
         self.experiment = comet_ml.start(experiment_key=id, online=False, experiment_config=comet_ml.ExperimentConfig(auto_param_logging=False, auto_metric_logging=False))

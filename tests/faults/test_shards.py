@@ -1,4 +1,4 @@
-"""Folders of sharded tensors from a stranger: whatever their metadata says, nothing outside of them is read, no tensor has a gap, and damage is a ValueError."""
+"""Untrusted folders of sharded tensors: no outside file is read, no tensor has a gap, damage raises a ValueError."""
 import hashlib, os, pickle, random, warnings
 from enum import Enum
 from io import BytesIO
@@ -14,12 +14,12 @@ from toys import slow
 state = dict(model=dict(w=torch.arange(12.).view(3, 4), n=torch.tensor(5), e=torch.zeros(0, 2)), opt=[torch.ones(5, dtype=torch.bfloat16)], epoch=3)
 
 def written(folder):
-    "A folder, the state that names its tensors, and the list of its files"
+    "Write the shards to `folder`; return the state without its tensors, and the list of files"
     rest,parts = split_shards(state, torch.is_tensor)
     return rest,write_shards(parts, folder)
 
 def listed(folder, files):
-    "The list of the files as they are now, as a stranger would write it"
+    "The list of the files with their current sizes and digests, as an attacker would write it"
     return {k:[(p := folder/k).stat().st_size, hashlib.sha256(p.read_bytes()).hexdigest()] for k in files}
 
 def changed(folder, change):
@@ -56,7 +56,7 @@ def test_metadata_is_not_believed(name, tmp_path):
     with pytest.raises(ValueError, match=words): read_shards(rest, folder, listed(folder, files))
 
 class ByName(pickle._Pickler):
-    "Pickles members of an `Enum` as Debian 12's Python 3.11.2 does; `evil` in their place"
+    "Pickles members of an `Enum` as Debian 12's Python 3.11.2 does; or `evil` in their place"
     evil = None
     def reducer_override(self, o): return (getattr, self.evil or (type(o), o.name)) if isinstance(o, Enum) else NotImplemented
 
@@ -90,7 +90,7 @@ def same(a, b):
 
 @pytest.mark.parametrize('n', [300, *slow(4000 if os.environ.get('LEARNKIT_SWEEP') else 1000)])
 def test_random_damage(n, tmp_path):
-    "Any byte of the two files, with the checksums put right: the tensors are those that were written, in number, type and shape, or it is a ValueError"
+    "Random changes with valid checksums raise a ValueError or give tensors of the written number, type and shape"
     folder = tmp_path/'x.shards'
     rest,files = written(folder)
     good = {k:(folder/k).read_bytes() for k in files}
@@ -115,7 +115,7 @@ def test_random_damage(n, tmp_path):
     assert refused>n//2
 
 def test_files_are_hashed_while_they_are_written(tmp_path, monkeypatch):
-    "No file is read back, and the sums are those of the files; where a writer goes back in a file, it is read"
+    "No file is read back for its digest, except if a writer seeks back in it"
     read,digest = [],shard_files._compute_digest
     monkeypatch.setattr(shard_files, '_compute_digest', lambda file: read.append(file.name) or digest(file))
     parts = {'a':torch.randn(5000), 'b':torch.arange(3)}
@@ -130,5 +130,5 @@ def test_files_are_hashed_while_they_are_written(tmp_path, monkeypatch):
         assert f.digest() is None
     file = shard_files._HashedFile(tmp_path/'g')
     file.write(b'123')
-    assert file.fileno()>0 and (tmp_path/'g').read_bytes()==b'123'   # what is synced is on its way to the disk
+    assert file.fileno()>0 and (tmp_path/'g').read_bytes()==b'123'   # `fileno`, which a sync needs, flushes the file
     file.close()

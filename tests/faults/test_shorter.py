@@ -1,4 +1,4 @@
-"""A run resumes with less data than the position in its epoch: it raises an error with a way out, which works"""
+"""A resume with less data than the position in its epoch raises an error with a way out, which works"""
 import pytest, torch
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset
@@ -45,7 +45,7 @@ def test_a_position_behind_the_end(kind, tmp_path):
     assert exact.train_iter==15+5
 
 def test_one_of_several_processes_has_fewer_batches(monkeypatch):
-    "Its workers, whose states were not saved, load the batches before the position again, and none is left"
+    "Its workers, whose states were not saved, load the batches before the position again, and no batch is left"
     monkeypatch.setattr('learnkit.data.resumable_loader.num_shards', lambda: 2)
     def loader(n): return ResumableLoader(DataLoader([torch.ones(1) for _ in range(2*n)], 2, num_workers=1))
     long,short = loader(4),loader(2)

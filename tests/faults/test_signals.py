@@ -1,5 +1,5 @@
-"""Real signals to real processes: the batch is finished, a checkpoint is saved, the exit status says which signal it was, and the resumed
-run ends like one that was not stopped, bit for bit."""
+"""Real signals to real processes: the batch is finished, a checkpoint is saved, the exit status tells the signal, and
+the resumed run ends like an uninterrupted one, bit for bit."""
 import os, signal, subprocess, sys, threading, time
 from functools import cache
 from pathlib import Path
@@ -63,7 +63,7 @@ torch.save(to_serializable(dict(model=model.state_dict(), opt=learn.opt.state_di
 '''
 
 def start(folder, workers=0, event=None, batch=0, training=True, slow=False, new=False):
-    "A process that leads its own group: a new Python, or a fork of this one, which has all imports done"
+    "Start the script in a process group of its own: in a new Python, or in a fork with all imports done"
     folder.mkdir(exist_ok=True)
     code = script.format(root=str(here.parent), args=(str(folder), workers, event, batch, training, slow))
     if new: return subprocess.Popen([sys.executable, '-W', 'ignore', '-c', code], stdout=open(folder/'log', 'w'), stderr=subprocess.STDOUT, start_new_session=True)
@@ -81,7 +81,7 @@ def wait_for(file, p):
         time.sleep(.01)
 
 def stop(folder, number, status, group=False, **kwargs):
-    "Start a run, and send the signal where it waits for it"
+    "Start a run, send the signal at the point where it waits, and return its log"
     p = start(folder, **kwargs)
     wait_for(folder/'marked', p)
     (os.killpg if group else os.kill)(p.pid, number)
@@ -95,7 +95,8 @@ def same(a, b):
 
 @pytest.fixture(scope='module')
 def straight(tmp_path_factory):
-    learner(opt_func=Adam, path=tmp_path_factory.mktemp('warm'), cbs=CheckpointCallback()).fit(1)   # what torch imports at the first step, the copies have then
+    # the forks inherit what torch imports at the first step
+    learner(opt_func=Adam, path=tmp_path_factory.mktemp('warm'), cbs=CheckpointCallback()).fit(1)
     @cache
     def end(workers):
         folder = tmp_path_factory.mktemp('straight')
@@ -108,7 +109,7 @@ def newest(folder):
     return info['epoch'],info['done']
 
 def goes_on(folder, straight, workers=0):
-    "The items draw random numbers, so another number of workers is another run"
+    "Resume, and compare the end; samples draw random numbers, so the number of workers matters"
     finish(start(folder, workers), folder)
     assert same(torch.load(folder/'end.pt', weights_only=True), straight(workers))
 
@@ -118,7 +119,7 @@ def goes_on(folder, straight, workers=0):
     (signal.SIGTERM, 143, 0, 'after_pred',    2, True,  (1,3)),
     (signal.SIGINT,   -2, 2, 'after_backward',0, True,  (1,1)),   # Python ends by the signal itself when KeyboardInterrupt comes to the top
     (signal.SIGTERM, 143, 2, 'after_step',    5, True,  (1,6)),
-    (signal.SIGTERM, 143, 0, 'after_pred',    1, False, (1,0)),   # validation: the last checkpoint stands
+    (signal.SIGTERM, 143, 0, 'after_pred',    1, False, (1,0)),   # validation: after the last checkpoint
     (signal.SIGTERM, 143, 0, 'before_epoch',  0, None,  (1,1)),
 ])
 def test_stopped_and_resumed(number, status, workers, event, batch, training, at, straight, tmp_path):
@@ -134,7 +135,7 @@ def test_a_python_of_its_own(straight, tmp_path):
 
 @pytest.mark.parametrize('number,status', [(signal.SIGTERM, 143), *slow((signal.SIGINT, -2))])
 def test_a_signal_to_the_workers_too(number, status, straight, tmp_path):
-    "As a scheduler sends it to all processes of a job, and the keyboard too"
+    "Schedulers and keyboards send a signal to all processes of a job"
     stop(tmp_path, number, status, group=True, workers=2, event='after_pred', batch=3)
     assert newest(tmp_path)==(1,4)
     goes_on(tmp_path, straight, 2)
@@ -197,7 +198,7 @@ def test_at_every_event(event, number, at_a_keyboard, tmp_path):
     assert same(resumed.model.state_dict(), straight.model.state_dict()) and same(resumed.opt.state_dict(), straight.opt.state_dict())
 
 def test_a_received_signal_is_forgotten(at_a_keyboard):
-    "The next fit does not know of it, even one that is cancelled before it begins"
+    "A received signal does not affect the next fit, even one that is cancelled before it begins"
     learn = learner(n=4, cbs=[StopOnSignal('SIGINT')])
     with pytest.warns(UserWarning, match='without saving it'), pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=send('after_pred', signal.SIGINT))
     def cancel(self): raise CancelFit

@@ -1,4 +1,4 @@
-"""What would pass without a word: data that ends because it was cancelled, a stop that came too early to be seen, callbacks that nothing calls"""
+"""Faults that passed silently: data that ends because it was cancelled, a stop that came too early, unused callbacks"""
 import warnings
 
 import pytest, torch
@@ -11,7 +11,7 @@ from toys import at, batches, learner, throw
 def on(train, valid=None, *cbs): return learner(dls=DataLoaders(train, *([] if valid is None else [valid])), default_cbs=False, cbs=[TrainEvalCallback, *cbs])
 
 class Items(IterableDataset):
-    "The item number `bad` is cancelled; by a generator, or by an iterator that goes on"
+    "Cancels the batch at sample `bad`, in a generator or in an iterator that can continue"
     def __init__(self, bad, n=20): self.bad,self.n = bad,n
     def item(self, i):
         if i==self.bad: raise CancelBatch
@@ -30,7 +30,7 @@ class Listed(Items):
 @pytest.mark.parametrize('cls', [Generated, Listed])
 @pytest.mark.parametrize('bad', [0, 9, 18])
 def test_a_cancel_that_ends_a_generator_is_an_error(cls, bad):
-    "A `CancelBatch` in a generator ended it, and so the epoch: two of five batches were trained, and nothing was said"
+    "A `CancelBatch` in a generator ends it, and so used to end the epoch silently after two of five batches"
     with pytest.raises(RuntimeError, match='has ended it, so its data after batch'): on(DataLoader(cls(bad), 4)).fit(1)
     with pytest.raises(RuntimeError, match='has ended it'): on(list(DataLoader(Going(None), 4)), DataLoader(cls(bad), 4)).fit(1)
 
@@ -55,7 +55,7 @@ def test_an_iterator_that_can_continue_does(workers):
 
 @pytest.mark.parametrize('i', range(5))
 def test_a_generator_within_an_item_is_no_matter(i):
-    "Also in the last one, after which the data ends anyway"
+    "A generator within `__getitem__` may cancel, also in the last sample, after which the data ends"
     class Sums(Dataset):
         def __len__(self): return 5
         def __getitem__(self, j):
@@ -69,7 +69,7 @@ def test_a_generator_within_an_item_is_no_matter(i):
     assert learn.train_iter==5
 
 class Bad(Dataset):
-    "The first items are cancelled"
+    "The first `bad` samples are cancelled"
     def __init__(self, n, bad): self.n,self.bad = n,bad
     def __len__(self): return self.n
     def __getitem__(self, i):
@@ -77,7 +77,7 @@ class Bad(Dataset):
         return torch.ones(4),torch.ones(1)
 
 def test_many_cancels_of_the_data_are_not_those_of_before_fetch():
-    "1000 bad items raised an error about `before_fetch`"
+    "1000 cancelled samples raised an error about `before_fetch`"
     learn = on(DataLoader(Bad(1200, 1100), 1))
     learn.fit(1)
     assert learn.train_iter==1200
@@ -98,7 +98,7 @@ def test_data_that_only_cancels_is_an_error():
 
 @pytest.mark.parametrize('valid', [[], DataLoader(TensorDataset(torch.ones(3, 4), torch.ones(3, 1)), 4, drop_last=True)], ids=['list','drop_last'])
 def test_an_empty_validation_set_is_found_before_training(valid):
-    "It was found after the first epoch"
+    "An empty validation set raised only after the first epoch"
     learn = on(batches(3), valid)
     before,rng = learn.model.weight.clone(),torch.get_rng_state()
     with pytest.raises(ValueError, match='The validation loader yielded no batch'): learn.fit(1)
@@ -120,17 +120,17 @@ def test_weights_without_values_raise(do):
 
 @pytest.mark.parametrize('ev,n', [('before_fit',0), ('before_epoch',0), ('before_train',0), ('before_batch',1), ('after_step',1), ('after_epoch',3)])
 def test_a_stop_before_the_first_batch_trains_none(ev, n):
-    "One was trained"
+    "One batch was still trained"
     learn = learner(n=3)
     learn.fit(2, cbs=at(ev, lambda cb: cb.learn.stop('enough')))
     assert (learn.train_iter, learn.stop_reason)==(n, 'enough')
     learn.fit(1)
     assert learn.train_iter==3
 
-# callbacks that nothing would call
+# callbacks that would never be called
 
 def test_a_handler_that_yields_raises():
-    "It never ran: a call of it only makes a generator"
+    "Such a handler never ran, as a call only creates a generator"
     with pytest.raises(TypeError, match='contains `yield`'):
         class Gives(Callback):
             def after_batch(self): yield 1
@@ -154,13 +154,13 @@ def test_modes_that_do_not_exist_raise(modes):
     with pytest.raises(ValueError, match='modes are'): Callback().modes = modes
 
 def test_an_attribute_that_hides_the_learners_is_warned_of():
-    "`self.epoch = 0` in a constructor was read for ever"
+    "`self.epoch = 0` in a constructor hides the Learner's `epoch` for good"
     class Counts(Callback):
         def __init__(self): self.epoch = 0
     with pytest.warns(UserWarning, match='`epoch`, which hides the Learner'): learner(cbs=Counts())
 
 def test_one_callback_on_two_learners_is_warned_of():
-    "The first lost it"
+    "The first Learner silently lost the callback"
     cb = Callback()
     learner(cbs=cb)
     with pytest.warns(UserWarning, match='belonged to another Learner'): learner(cbs=cb)

@@ -1,4 +1,4 @@
-"""Data that cannot be indexed but knows its position: a run resumes there without making an item again, and ends as one that was not stopped."""
+"""Streams that save their position: a run resumes there without loading a sample again, and ends as if unkilled."""
 import multiprocessing as mp, os, random, warnings
 from itertools import count
 
@@ -25,14 +25,14 @@ pytestmark = few(10_000, 2)   # of the slow cases of each test; all with LEARNKI
 BS,PER,N = 4,4,14   # 4 batches an epoch, the last one is short
 
 class Made:
-    "How often items were made, in this process and its workers"
+    "Counts the samples loaded in this process and its workers"
     count = mp.Value('i')
     @classmethod
     def one(cls):
         with cls.count.get_lock(): cls.count.value += 1
 
 class Source(IterableDataset):
-    "Draws from a generator of its own, which goes on from epoch to epoch, and from the global ones where `globally`; knows its place"
+    "Draws from its own generator across epochs, and from the global ones if `globally`; saves its position"
     def __init__(self, globally=False): self.i,self.at,self.g,self.globally = 0,0,torch.Generator().manual_seed(5),globally
     def __iter__(self):
         info = get_worker_info()
@@ -48,13 +48,13 @@ class Source(IterableDataset):
     def load_state_dict(self, d): self.at = d['i']; self.g.set_state(d['g'])
 
 class Rewound(Source):
-    "At its end it's at its beginning again"
+    "A Source that rewinds at its end"
     def __iter__(self):
         yield from super().__iter__()
         self.i = 0
 
 class Own:
-    "A loader of some other library: no `Dataset`, no `len`, no end"
+    "A loader of another library: no `Dataset`, no `len`, no end"
     def __init__(self): self.i = 0
     def __iter__(self):
         for self.i in count(self.i+1):
@@ -66,7 +66,7 @@ class Own:
 
 @pytest.fixture(autouse=True, scope='module')
 def no_fsync():
-    "That files are on the disk is tested elsewhere; here it takes the longest"
+    "Skip `fsync`, which is tested elsewhere and would take the longest here"
     with pytest.MonkeyPatch.context() as m: m.setattr(os, 'fsync', lambda fd: None); yield
 
 loaders = []
@@ -76,7 +76,7 @@ def stateful_loader(*args, **kwargs):
 
 @pytest.fixture(autouse=True)
 def no_workers_are_left():
-    "The garbage collector would wait 5 s for each"
+    "Shut down the loader workers, for each of which the garbage collector would wait 5 s"
     yield
     for it in [dl._iterator for dl in loaders]:
         if hasattr(it, '_shutdown_workers'): it._shutdown_workers()
@@ -86,7 +86,7 @@ def learner(path, data, cbs=(), **kwargs):
     return _learner(path, [*cbs, *([lambda: LimitBatches(PER)] if data is Own else [])], data=data, **{'every':'1ba', **kwargs})
 
 def stopped(make, *crashes, n=3):
-    "Run, crash, run again, …; and how many items were made since the last start"
+    "Run until each of `crashes`, then to the end, counting samples from the last start; return the last Learner"
     for crash in crashes:
         with pytest.raises(SystemError): fit(make(), n, cbs=crash)
         random.random(), torch.rand(3), np.random.rand()
@@ -98,7 +98,7 @@ DATA = dict(dataset=lambda: DataLoader(Source(True), BS), rewound=lambda: DataLo
 
 @pytest.fixture(scope='module')
 def straight(tmp_path_factory):
-    "The end of a run that was not stopped, for each kind of data"
+    "The final state of an uninterrupted run with each kind of data"
     ends = {}
     def get(kind):
         if kind not in ends: ends[kind] = end(fit(learner(tmp_path_factory.mktemp(kind), DATA[kind])))
@@ -117,7 +117,7 @@ def test_at_every_batch_and_no_item_is_made_again(kind, k, straight, tmp_path):
 @few(0, 3)
 @pytest.mark.parametrize('k', slow(1, 2, 4, 5, 6, 9, 12))
 def test_in_workers(k, straight, tmp_path):
-    "Each worker has its own part of the data, and its own place"
+    "Each worker has its own part of the data, and its own position"
     whole = straight('workers')
     assert_same(whole, end(stopped(lambda: learner(tmp_path, DATA['workers']), Crash(k))))
     assert Made.count.value==3*N - k//PER*N - sum((4, 4, 3, 3)[:k%PER])
@@ -135,19 +135,19 @@ def test_how_often_does_not_matter(kind, every, straight, tmp_path):
     assert_same(straight(kind), end(stopped(lambda: learner(tmp_path, DATA[kind], every=every), Crash(6), Crash(11))))
 
 class Noisy(Dataset):
-    "Draws from all three global generators; has indices"
+    "A map-style dataset that draws from all three global generators"
     def __len__(self): return N
     def __getitem__(self, i):
         x = torch.tensor([i/N, random.random(), float(np.random.rand()), float(torch.rand(()))])
         return x, x.sum()[None]
 
 def test_with_indices_it_counts(tmp_path):
-    "A `StatefulDataLoader` whose data set has indices"
+    "A `StatefulDataLoader` of a map-style dataset"
     data = lambda: stateful_loader(Noisy(), BS, shuffle=True)
     assert_same(end(fit(learner(tmp_path/'a', data))), end(stopped(lambda: learner(tmp_path/'b', data), Crash(3), Crash(6))))
 
 class Mapped(Noisy):
-    "Has indices, and a state too"
+    "A map-style dataset with a state"
     made = 0
     def __getitem__(self, i): self.made += 1; Made.one(); return torch.full((4,), self.made/9.), torch.ones(1)
     def state_dict(self): return dict(made=self.made)
@@ -159,7 +159,7 @@ def test_a_data_set_with_indices_and_a_state(tmp_path):
     assert Made.count.value==3*N - N - 2*BS
 
 class Shuffled(Sampler):
-    "Has generators of its own, and no more"
+    "A sampler with generators of its own, and no `state_dict`"
     def __init__(self): self.gens = dict; self.py,self.np,self.th = random.Random(1),np.random.default_rng(1),torch.Generator().manual_seed(1)
     def __len__(self): return N
     def __iter__(self):
@@ -172,7 +172,7 @@ def test_a_sampler_with_generators_of_its_own(tmp_path):
     assert_same(end(fit(learner(tmp_path/'a', data))), end(stopped(lambda: learner(tmp_path/'b', data), Crash(3), Crash(6))))
 
 class Backwards(list):
-    "Batches in an order that its indices do not know"
+    "A list that iterates in another order than its indices"
     def __iter__(self): return iter([*super().__iter__()][::-1])
 
 def test_a_list_with_an_order_of_its_own(tmp_path):
@@ -182,7 +182,7 @@ def test_a_list_with_an_order_of_its_own(tmp_path):
     assert_same(end(fit(learner(tmp_path/'a', data))), end(stopped(lambda: learner(tmp_path/'b', data), Crash(3), Crash(6))))
 
 class Cut(Callback):
-    "Breaks the training off after two batches"
+    "Ends the training phase after two batches"
     order = 200
     def after_batch(self):
         if self.training and self.learn.mode=='fit' and self.iter==1: raise CancelTrain
@@ -191,24 +191,24 @@ class Cut(Callback):
 @pytest.mark.parametrize('kind', ['torchdata', 'own'])
 @pytest.mark.parametrize('every,k', [('1ba',1), ('1ba',3), ('1ep',3), ('1ep',5)])
 def test_epochs_that_are_broken_off(kind, every, k, tmp_path):
-    "A `DataLoader` begins anew in the next epoch, a stream goes on"
+    "After an incomplete epoch a `DataLoader` starts again, and a stream continues"
     kind,data = (kind, Own) if kind=='own' else (kind, lambda: stateful_loader(Plain(), BS))
     def make(path): return learner(path, data, [Cut], every=every)
     assert_same(end(fit(make(tmp_path/'a'))), end(stopped(lambda: make(tmp_path/'b'), Crash(k))))
 
 class Plain(Source):
-    "Without a memory from epoch to epoch"
+    "A Source that yields the same samples in each epoch"
     def __iter__(self):
         if self.at==0: self.g.manual_seed(3)
         return super().__iter__()
 
 class Odd(Own):
-    "Its state is nothing that a checkpoint can hold"
+    "A loader whose state no checkpoint can hold"
     def state_dict(self): return dict(i=self.i, who=self)
     def load_state_dict(self, d): raise AssertionError('it was never saved')
 
 def test_a_state_that_cannot_be_saved(tmp_path, capsys):
-    "… is said once, and what it costs; the run goes through the data again, and is the same"
+    "One warning names it and its cost; the resumed run reads the data again, and ends the same"
     def make(path): return _learner(path, [lambda: LimitBatches(PER)], data=Odd, every='1ba')
     with warnings.catch_warnings(record=True) as w:
         warnings.simplefilter('always')
@@ -223,7 +223,7 @@ def test_a_state_that_cannot_be_saved(tmp_path, capsys):
 
 @pytest.mark.parametrize('kind', ['dataset','own'])
 def test_a_checkpoint_without_a_place(kind, tmp_path):
-    "An older one: it is refused in a sentence"
+    "A checkpoint of an older version raises an error that says so"
     with pytest.raises(SystemError): fit(learner(tmp_path, DATA[kind]), cbs=Crash(3))
     folder = tmp_path/'checkpoints'/'fit-1'
     state = read_checkpoint(list_checkpoints(folder)[0]); del state['place']
@@ -237,7 +237,7 @@ def test_only_data_is_in_the_file(tmp_path):
         assert places and all(p['data']['data'] for p in places)
 
 def test_it_is_a_snapshot(tmp_path):
-    "What the data set does later is not in a checkpoint that is written in the background"
+    "Later changes of the dataset are not in a checkpoint that is written in the background"
     whole = end(fit(learner(tmp_path/'a', DATA['dataset'], background=True)))
     assert_same(whole, end(stopped(lambda: learner(tmp_path/'b', DATA['dataset'], background=True), Crash(3), Crash(7))))
 
@@ -263,13 +263,13 @@ def test_what_is_stateful():
     assert is_stateful(Own()) and not is_stateful(Half()) and not is_stateful(None) and not is_stateful([1])
 
 def test_no_state_is_read_before_the_iteration():
-    "To ask a `StatefulDataLoader` for its state begins it, which draws a random number, or starts workers"
+    "Reading the state of a `StatefulDataLoader` starts it, which draws a random number or starts workers"
     class Asked(Own):
         def state_dict(self): raise AssertionError('too early')
     assert SeededLoader(Asked(), 0).position(0)['state'] is None and ResumableLoader(Asked()).state(0) is None
 
 def nodes():
-    "torchdata's other way to make batches"
+    "A loader of `torchdata.nodes`"
     tn = pytest.importorskip('torchdata.nodes')
     def collate(xs): x = torch.stack(xs); return x, x.sum(1, keepdim=True)/10
     batches = tn.Batcher(tn.IterableWrapper([torch.tensor([float(i), 1., 2., 3.]) for i in range(N)]), BS, drop_last=False)
@@ -281,7 +281,7 @@ def test_nodes(cbs, every, k, tmp_path):
     assert_same(end(fit(make(tmp_path/'a'))), end(stopped(lambda: make(tmp_path/'b'), Crash(k))))
 
 class Streamed(IterableDataset):
-    "As Hugging Face's: its position is that of an epoch, whose number it is told, and holds for each pass with that number"
+    "A stream like Hugging Face's: its saved position applies to each pass with the saved epoch number"
     epoch,start,at = 0,None,0
     def set_epoch(self, epoch): self.epoch = epoch
     def __iter__(self):
@@ -296,7 +296,7 @@ class Streamed(IterableDataset):
     def load_state_dict(self, d): self.start = d
 
 class Place(IterableDataset):
-    "Goes on from its place, also in the pass after one that was cut"
+    "A stream that continues from its position, also after an incomplete pass"
     at = 0
     def __iter__(self):
         while self.at<N: self.at += 1; x = torch.tensor([1., 2, 3, self.at/N]); yield x,x.sum()[None]/10
@@ -305,7 +305,7 @@ class Place(IterableDataset):
     def load_state_dict(self, d): self.at = d['at']
 
 def test_a_cut_pass_that_cannot_be_resumed_exactly(tmp_path):
-    "… is said when a checkpoint is made behind it; `StepsPerEpoch` asks for what is meant"
+    "A checkpoint after an incomplete epoch of a stream warns; with `StepsPerEpoch` the resume is exact"
     def make(to, cb, wrap=lambda dl: dl): return learner(tmp_path/to, lambda: wrap(DataLoader(Place(), BS)), [cb], every='1ep')
     for seeded in (False, True):
         with pytest.warns(UserWarning, match='may not have the same training data.*Place does not report.*StepsPerEpoch'):
@@ -316,7 +316,7 @@ def test_a_cut_pass_that_cannot_be_resumed_exactly(tmp_path):
         assert_same(end(fit(make('c', lambda: StepsPerEpoch(2)))), end(stopped(lambda: make('d', lambda: StepsPerEpoch(2)), Crash(2))))
 
 class AsksFor(Streamed):
-    "As mosaicml-streaming's, which only its own loader can ask"
+    "A stream like mosaicml-streaming's, whose `state_dict` needs arguments of its own loader"
     def state_dict(self, num_samples, from_beginning): raise AssertionError('nobody can know')
 
 @few(4, 6)
@@ -329,7 +329,7 @@ def test_the_data_get_the_epoch(make, k, tmp_path):
     assert_same(whole, end(stopped(lambda: learner(tmp_path/'b', data), Crash(k))))
 
 class Clocked(Streamed):
-    "Shuffled by the clock, and without a state"
+    "A stream in another order in each run, without a state"
     state_dict = None
     def __init__(self): self.epoch = random.SystemRandom().randrange(10**9)
     def set_epoch(self, epoch): pass
@@ -340,7 +340,7 @@ def test_data_that_begin_otherwise_are_reported(workers, tmp_path):
         stopped(lambda: learner(tmp_path, lambda: DataLoader(Clocked(), BS, num_workers=workers)), Crash(2))
 
 class Told:
-    "Notes what it was told"
+    "Records the epochs given to `set_epoch`"
     def __init__(self, n): self.n,self.epochs = n,[]
     def set_epoch(self, epoch): self.epochs.append(epoch)
     def __len__(self): return self.n
@@ -351,7 +351,7 @@ class ToldSampler(Told, Sampler):
     def __iter__(self): return iter(range(self.n))
 
 def test_which_objects_get_the_epoch(tmp_path):
-    "The data set and the sampler, also within a batch sampler and a `Subset`, once an epoch; a loader that asks for it tells its own"
+    "`set_epoch` reaches dataset and sampler, also in a `Subset` or batch sampler; or only a loader that defines it"
     ds,sampler = ToldData(8),ToldSampler(8)
     loaders = [DataLoader(ds, 4, sampler=sampler), DataLoader(Subset(ds, range(8)), batch_sampler=BatchSampler(sampler, 4, False))]
     for i,dl in enumerate(loaders):

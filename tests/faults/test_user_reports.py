@@ -1,4 +1,4 @@
-"""Small reports of users of other libraries, each right here, or refused in a sentence where it is asked for."""
+"""Bugs that users of other libraries reported: learnkit handles each case, or raises a clear error at the request."""
 import warnings
 from dataclasses import dataclass
 from functools import partial
@@ -32,14 +32,14 @@ class Rates(Callback):
 
 @pytest.mark.parametrize('bs,acc', [(4, 4), (4, 8), (2, 4), (3, 3), (5, 20)])
 def test_each_optimizer_step_is_a_tick_of_the_scheduler(bs, acc):
-    "The step with the samples that are left over and the next one were one tick"
+    "The step with the leftover samples and the next step used to advance the scheduler only once"
     learn = Learner([DataLoader(items, bs)], nn.Linear(3, 1), nn.MSELoss(), opt_func=partial(torch.optim.SGD, lr=.1),
                     cbs=[GradientAccumulation(acc), TorchScheduler(partial(LambdaLR, lr_lambda=lambda s: .9**s), interval='step'), rates := Rates()])
     fit(learn, 3)
     assert len(rates.rates)==learn.train_steps and np.allclose([r for r, in rates.rates], [.1*.9**i for i in range(learn.train_steps)])
 
 def layered(model, opt=torch.optim.SGD):
-    "Groups as timm makes them for a decay by layers"
+    "An optimizer with groups as timm makes them for layer-wise decay"
     return opt([dict(params=model[0].parameters(), lr_scale=.5), dict(params=model[1].parameters(), lr_scale=1.)], lr=1.)
 
 @pytest.mark.parametrize('cbs,expected', [((), [.1, .1]), ((lambda: ParamScheduler({'lr':SchedLin(.1, .0)}),), [.1, .05])])
@@ -124,7 +124,7 @@ def test_a_loader_of_length_zero_has_a_len(capsys):
     assert 'has no `len`' not in capsys.readouterr().out
 
 def test_a_plateau_with_a_rate_in_a_tensor(capsys):
-    "Rounding to 32 bits was taken for a schedule, and each epoch reduced the rate to what it was"
+    "Rounding to 32 bits was taken for a schedule, and each epoch reduced the rate to its current value"
     x = torch.randn(16, 4)
     learn = Learner(([(x, x[:,:1])],)*2, nn.Linear(4, 1), nn.MSELoss(), opt_func=partial(torch.optim.SGD, lr=torch.tensor(1.)),
                     cbs=ReduceLROnPlateau(patience=1, min_delta=100., min_lr=.1))
@@ -173,7 +173,7 @@ class Box(Callback):
 
 @pytest.mark.parametrize('kind', ['pixels', 'classes'])
 def test_cutmix_pastes_the_box_into_targets_with_pixels(kind):
-    "The target was blended as a whole, while the box was pasted into the input"
+    "The whole target was blended, while the box was pasted into the input"
     x = torch.zeros(8, 1, 8, 8); x[4:] = 1
     y,loss,out = (x.clone(), nn.MSELoss(), 1) if kind=='pixels' else (x[:,0].long(), nn.CrossEntropyLoss(), 2)
     torch.manual_seed(3)
@@ -199,7 +199,7 @@ class Unhashable(Dataset):
 @pytest.mark.parametrize('data', [lambda: TensorDataset(X, torch.zeros(10).long()), Own, lambda: [(x,0) for x in X], lambda: {i:(x,0) for i,x in enumerate(X)}, Unhashable])
 @pytest.mark.parametrize('as_given', [lambda t: t, lambda t: t.numpy()])
 def test_predict_takes_no_batch(data, as_given):
-    "A label came out that was the largest of a batch"
+    "For a batch it returned the argmax over the whole batch as a label"
     ds = data()
     learn = Learner([DataLoader(ds, 5)], nn.Linear(3, 4), nn.CrossEntropyLoss())
     with pytest.raises(ValueError, match='`predict` takes one sample'): learn.predict(as_given(X[:8]))
@@ -207,7 +207,7 @@ def test_predict_takes_no_batch(data, as_given):
     if data is Own: assert ds.reads==0
 
 def test_predict_of_an_image_with_a_list_of_samples():
-    "TypeError: cannot create weak reference to 'list' object"
+    "It raised: TypeError: cannot create weak reference to 'list' object"
     x = torch.randn(6, 2, 3)
     learn = Learner([DataLoader([(o,0) for o in x], 3)], nn.Sequential(nn.Flatten(), nn.Linear(6, 4)), nn.CrossEntropyLoss())
     torch.testing.assert_close(learn.predict(x[1])[2], learn.get_preds(ds_idx=0)[0][1])

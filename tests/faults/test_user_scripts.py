@@ -1,4 +1,4 @@
-"""What other people's scripts ran into: pages that a script prints, names of files, and what a loss says of itself."""
+"""Problems of users' scripts: pages printed by a script, file names, losses of probabilities, losses of the model."""
 import subprocess, sys
 
 import pytest, torch
@@ -38,7 +38,7 @@ def test_a_file_is_at_the_printed_path(tmp_path, name):
     learn = learner(path=tmp_path)
     assert learn.export(tmp_path/name)==tmp_path/name and (tmp_path/name).is_file()
     assert torch.equal(lk.load_learner(tmp_path/name, nn.Linear(4,1)).model.weight, learn.model.weight)
-    assert learn._make_file_path('v1.2').name=='v1.2.pth'   # that is no ending
+    assert learn._make_file_path('v1.2').name=='v1.2.pth'   # `.2` is no suffix
 
 x = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
 y = (x[:,:2]>0).float()
@@ -71,7 +71,7 @@ def test_a_stack_of_the_model_is_no_batch():
     assert not any('collate_fn' in n for n in e.value.__notes__)
 
 class Own(nn.Module):
-    "Returns its loss, in parts"
+    "A model that returns its loss and parts of it"
     def __init__(self): super().__init__(); self.lin = nn.Linear(4, 2)
     def forward(self, x, labels):
         pred = self.lin(x)

@@ -1,5 +1,5 @@
-"""One of several processes is slow, frozen, killed, raises or exits: a wait ends by `timeout` or by a known death and by
-nothing else, and all that waited name the one that is the cause. `test_watch.py` plays the same with many processes."""
+"""One of several processes is slow, frozen, killed, raises or exits: waits end only by `timeout` or a detected failure,
+and all waiting processes name the one that is the cause. `test_watch.py` simulates the same with many processes."""
 import json, os, re, signal, socket, sys, time
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from toys import few, slow
 torch.set_num_threads(1)
 
 def does_wrong(how, folder):
-    "What the process that is the cause does"
+    "Do what `how` names, in the process that is the cause"
     if how=='slow': time.sleep(3.5)
     if how=='frozen': stop(folder, awake=True)
     if how=='hangs': time.sleep(60)
@@ -35,7 +35,7 @@ def stop(folder, awake=False):
     os.kill(me, signal.SIGSTOP)
 
 class Wrong(Callback):
-    "At an event of the second epoch one process does wrong"
+    "Makes one process misbehave at an event of the second epoch"
     def __init__(self, how, rank, at, folder):
         super().__init__()
         self.how,self.rank,self.folder = how,rank,folder
@@ -45,7 +45,7 @@ class Wrong(Callback):
         if mine and (not self.learn.training or self.learn.iter==1): does_wrong(self.how, self.folder)
 
 def answer_late(after):
-    "Let this process find out why its fit failed only `after` seconds later"
+    "Delay by `after` seconds the moment when this process finds out why its fit failed"
     def late(f):
         def wait_first(watch):
             time.sleep(after)
@@ -77,9 +77,9 @@ def work(rank, world, port, how, cause, at, folder, timeout, boards, late=None, 
     if rank==0 and keeper_ends: keeper_ends()
 
 def run(world, how, cause, folder, at='before_batch', timeout=20., boards=True, **kw):
-    "What each process says, and after how many seconds; None of one that says nothing"
+    "How the fit of each process ended, and after how many seconds; None for a process without an answer"
     with socket.socket() as s: s.bind(('127.0.0.1', 0)); port = s.getsockname()[1]
-    fork = torch.multiprocessing.get_context('fork')   # no launcher ends the others
+    fork = torch.multiprocessing.get_context('fork')   # no launcher kills the others
     ps = [fork.Process(target=work, args=(r, world, port, how, cause, at, folder, timeout, boards), kwargs=kw) for r in range(world)]
     for p in ps: p.start()
     waits_for = [p for r,p in enumerate(ps) if how not in ('hangs','stays frozen') or r!=cause]
@@ -92,14 +92,14 @@ def run(world, how, cause, folder, at='before_batch', timeout=20., boards=True, 
     files = [folder/f'said{r}' for r in range(world)]
     return [json.loads(f.read_text()) if f.exists() else None for f in files]
 
-goes_on  = 'slow','frozen'                      # not for as long as `timeout`: nothing ends
-in_vain  = 'hangs','stays frozen'               # for longer: `timeout` ends the waiting
-is_lost  = 'killed','exits','leaves','raises'   # known at once
+goes_on  = 'slow','frozen'                      # shorter than `timeout`: no process ends
+in_vain  = 'hangs','stays frozen'               # longer: `timeout` ends the wait
+is_lost  = 'killed','exits','leaves','raises'   # detected at once
 
 def named(said): return {int(r) for r in re.findall(r'process (\d+)(?:, which hosts their store,)? (?:is|has|failed)', said)}
 
 def check(world, how, cause, folder, **kw):
-    "The oracle"
+    "Run one case; check how each process ended, and which process it names as the cause"
     timeout = 2. if how in in_vain else 600. if how in is_lost else 20.
     said = run(world, how, cause, folder, timeout=timeout, **kw)
     for rank,o in enumerate(said):
@@ -121,7 +121,7 @@ def test_who_is_the_cause(tmp_path, world, how, place): check(world, how, places
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
 @pytest.mark.parametrize('how,place', [('slow','last'), *slow(*[(how, place) for how in ('slow','hangs','killed','raises') for place in places if (how, place)!=('slow','last')])])
 def test_also_between_machines(tmp_path, how, place):
-    "Without memory that they share, messages go by gloo"
+    "Without shared memory, messages go over gloo"
     check(3, how, places[place](3), tmp_path, boards=False)
 
 @few(1, 1)
@@ -129,11 +129,11 @@ def test_also_between_machines(tmp_path, how, place):
 @pytest.mark.parametrize('world,how,place', [(3, 'hangs', 'middle'), *slow(*[(n, how, place) for how in ('hangs','stays frozen','slow','killed')
                                                                           for n,place in ((2, 'last'), (3, 'first'), (4, 'middle'))])])
 def test_in_the_backward_pass(tmp_path, world, how, place):
-    "A callback that does the same in all processes asks for no messages: they wait in PyTorch's own collectives, for `timeout` too"
+    "A callback that acts alike in all processes needs no messages: they wait for `timeout` in PyTorch's collectives"
     check(world, how, places[place](world), tmp_path, acts='alike')
 
 def killed_soon():
-    time.sleep(2.5)   # by then each of the others has said a word
+    time.sleep(2.5)   # by then each of the others has posted a notice
     os.kill(os.getpid(), signal.SIGKILL)
 
 @few(1, 1)
@@ -141,14 +141,14 @@ def killed_soon():
 @pytest.mark.parametrize('how,keeper_ends', [('leaves',None), *slow(*[(how, None) for how in ('raises','exits','killed')],
                                                                  *[(how, killed_soon) for how in is_lost])])
 def test_process_that_keeps_the_store_ends_first(tmp_path, how, keeper_ends):
-    "Process 1 is the cause, process 0 knows that, and its store is gone before process 2 asks: that blamed process 0"
+    "Process 1 is the cause; if the store of process 0 ends before process 2 reads it, process 2 blamed process 0"
     check(3, how, 1, tmp_path, late=2, keeper_ends=keeper_ends)
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
 @pytest.mark.parametrize('how', ['leaves','raises'])
 def test_without_any_word_in_the_store(tmp_path, how, monkeypatch):
-    "A message of the processes says which one failed"
+    "A message between the processes tells which one failed"
     monkeypatch.setattr(Notices, 'read', lambda self: [])
     said = check(3, how, 1, tmp_path)
     assert all('process 1 failed' in said[rank][0] for rank in (0, 2)), said
@@ -156,7 +156,7 @@ def test_without_any_word_in_the_store(tmp_path, how, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
 def test_after_the_epoch(tmp_path):
-    "Process 0 uploads something, as many scripts do"
+    "Process 0 is slow after the epoch, as in scripts that upload a file"
     check(3, 'slow', 0, tmp_path, at='after_epoch')
 
 if __name__=='__main__':   # the table: PYTHONPATH=tests python tests/faults/test_watched_ranks.py [2 3 4] [gloo]

@@ -1,4 +1,4 @@
-"""What is on the disk is whole or not there: predictions, exports, folders; what killed processes left is removed; permissions stay; a log has one writer."""
+"""Files are complete or absent, leftovers of killed processes are removed, permissions stay, a log has one writer."""
 import os, signal, stat, time, warnings
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from kills import Fork
 posix = pytest.mark.skipif(os.name!='posix', reason='locks and permissions of POSIX')
 
 class Net(nn.Linear):
-    "A model that saves itself as those of transformers do"
+    "A model with a `save_pretrained`, like those of transformers"
     def __init__(self): super().__init__(2, 1)
     def save_pretrained(self, folder): Path(folder).mkdir(exist_ok=True); torch.save(self.state_dict(), Path(folder)/'net.pth')
 
@@ -37,7 +37,7 @@ ends = dict(error=RuntimeError('a batch'), ctrl_c=KeyboardInterrupt(), cancel=No
 @pytest.mark.parametrize('end', ['error','ctrl_c'])
 @pytest.mark.parametrize('way', ways)
 def test_predictions_that_end_early_leave_what_was_there(way, end, tmp_path):
-    "A full-size file of zeros was left, also over a whole earlier one"
+    "A full-size file of zeros was left, also in place of a complete earlier one"
     learn = learner(tmp_path)
     for again in (False, True):
         if again: get(learn, tmp_path, way)
@@ -49,14 +49,14 @@ def test_predictions_that_end_early_leave_what_was_there(way, end, tmp_path):
 
 @pytest.mark.parametrize('way', ['save','both'])
 def test_a_shorter_run_leaves_no_predictions_of_a_longer_one(way, tmp_path):
-    "Ten files, then three batches: seven were stale"
+    "Ten files, then a run of three batches: seven stale files were left"
     get(learner(tmp_path, 10), tmp_path, way)
     (tmp_path/'preds'/'notes.txt').write_text('mine')
     get(learner(tmp_path, 3), tmp_path, way)
     assert names(tmp_path/'preds')==['0','1','2','notes.txt'] and (way=='save' or names(tmp_path/'targs')==['0','1','2'])
 
 def test_a_cancelled_run_has_no_file(tmp_path):
-    "It is not whole: what came is in memory, and what was there stays"
+    "Its incomplete predictions are returned in memory, and an earlier file stays"
     learn = learner(tmp_path)
     whole,_ = learn.get_preds(mmap=tmp_path/'preds')
     before = content(tmp_path)
@@ -69,7 +69,7 @@ def test_a_cancelled_run_has_no_file(tmp_path):
     assert names(tmp_path/'preds')==['targs.pt']
 
 def test_more_than_announced(tmp_path):
-    "The file is no result then: it is in memory, with a warning, and no file"
+    "If the predictions exceed the file, they are returned in memory with a warning, and no file is left"
     class Odd(list):
         def __iter__(self): return iter([*batches(3), (torch.ones(5,2), torch.ones(5,1))])
     learn = learner(tmp_path)
@@ -109,7 +109,7 @@ def ends_in(path, way, die):
         with atomic(path/'history.csv') as f: f.write(b'half'); die()
 
 def killed(path, way):
-    "A process in the middle of writing"
+    "Start a process, and return it in the middle of writing"
     read,write = os.pipe()
     def die(): os.write(write, b'now'); time.sleep(60)
     p = Fork(lambda: ends_in(path, way, die), path.parent/f'{path.name}.log')
@@ -123,7 +123,7 @@ nexts = dict(model=lambda l: l.save('other'), folder=lambda l: l.save_pretrained
 @posix
 @pytest.mark.parametrize('way', nexts)
 def test_what_killed_processes_left_is_removed(way, tmp_path):
-    "Four kills, four copies of a large model. While the process lives, its files are left alone"
+    "Four kills used to leave four copies of a large model. Files of a live process are kept"
     p = killed(tmp_path, way)
     hidden = lambda: [n for n in names(tmp_path) if n.endswith(('.tmp','.d'))]
     try:
@@ -137,7 +137,7 @@ def test_what_killed_processes_left_is_removed(way, tmp_path):
 
 @posix
 def test_killed_between_two_renames(tmp_path):
-    "The folder was in none of the two places: the next writer puts the new one in its place"
+    "The folder is then in neither place; the next writer moves the new one to its place"
     p = killed(tmp_path, 'swap')
     os.kill(p.pid, signal.SIGKILL); p.wait()
     models = tmp_path/'models'
@@ -170,14 +170,14 @@ def test_permissions_stay(was, tmp_path):
     assert len(files)>=10 and all(mode(p)&0o444==0o444 for p in files)
     for p in files: p.chmod(was)
     if was==0o444:
-        for p in (tmp_path/'log.jsonl', tmp_path/'history.csv'): p.chmod(0o644)   # who cannot write a log is told so
+        for p in (tmp_path/'log.jsonl', tmp_path/'history.csv'): p.chmod(0o644)   # a read-only log raises
     all_of_it()
     after = {p for p in tmp_path.rglob('*') if p.is_file()}
     assert {mode(p) for p in after if p.name not in ('log.jsonl','history.csv')}=={was}, [(p.name,oct(mode(p))) for p in after]
 
 @posix
 def test_no_other_process_can_read_it_before(tmp_path):
-    "It has the permissions before it has the content"
+    "A file gets its permissions before its content"
     path = tmp_path/'m.pth'
     path.write_text('old'); path.chmod(0o600)
     with atomic(path) as f: f.write(b'secret'); f.flush(); assert {mode(p) for p in tmp_path.iterdir()}=={0o600}
@@ -198,7 +198,7 @@ def test_the_umask_removes_no_permission(tmp_path):
 @posix
 @pytest.mark.parametrize('late', [False, True])
 def test_a_lock_follows_no_link(late, tmp_path, monkeypatch):
-    "A `.lock` that leads to a file of the victim was truncated and written to; `late`: it appears after the look"
+    "A `.lock` linked to a file of the victim overwrote that file; `late`: the link appears after the check"
     victim = tmp_path/'victim'
     victim.write_text('precious')
     (tmp_path/'run').mkdir()
@@ -228,7 +228,7 @@ def test_a_log_has_one_writer(cb, tmp_path):
     learner(tmp_path, cbs=logger.__class__).fit(1)
 
 def test_a_log_whose_folder_is_deleted_comes_back(tmp_path):
-    "Its rows went on into a file without a name, and nobody was told"
+    "Later rows used to go into the deleted file without a warning"
     import shutil
     logger = JsonLogger('logs/log.jsonl')
     def delete(cb):
