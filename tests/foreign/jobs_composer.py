@@ -1,5 +1,6 @@
-"""Jobs for Composer: a recorder in Composer's own `Trainer`, and in a Learner. Composer 0.32.1 asks for PyTorch below 2.7; it runs with 2.13, without its
-dependencies, if torchvision can be imported: where that has no C extension, `shim` below declares the operators that the import asks for."""
+"""Jobs for Composer: a recorder in Composer's own `Trainer`, and in a Learner. Composer 0.32.1 requires PyTorch below
+2.7; installed without its dependencies it runs with 2.13, if torchvision can be imported. Where torchvision's C
+extension is missing, `shim` declares the operators that the import needs."""
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -26,7 +27,7 @@ has_output = [*within_a_step, 'eval_after_forward','eval_batch_end','predict_aft
 has_loss = within_a_step[2:]
 
 def as_list(batch):
-    "A batch of parts as a list: Composer makes a tuple of it where it divides batches, and may divide each into one"
+    "Return a tuple batch as a list: splitting into micro-batches, even into one, turns a list into a tuple in Composer"
     return list(batch) if isinstance(batch, tuple) else batch
 
 class Recorder:
@@ -34,7 +35,7 @@ class Recorder:
     def __init__(self, job, notes, name=''): self.job,self.notes,self.its_name,self.n = job,notes,name,0
     def note(self, hook, state):
         job = self.job
-        if job=='two': return self.notes.add(hook, of=self.its_name)   # in which order the two are called
+        if job=='two': return self.notes.add(hook, of=self.its_name)   # record only the order of the two callbacks
         given = dict(of=self.its_name, label=state.dataloader_label, n=getattr(state.dataloader_len, 'value', None), time=numbers(state.timestamp),
                      train=dict(state.train_metric_values), valid=dict(state.eval_metric_values), weights=sum(p.detach().sum() for p in state.model.parameters()),
                      mode=state.model.training)
@@ -60,7 +61,7 @@ def _hook(name):
 for n in events: setattr(Recorder, n, _hook(n))
 
 class Model(nn.Module):
-    "What a model of Composer and the one that a Learner trains have in common"
+    "Mixed into `ComposerModel`: the forward pass and the loss of a job's model"
     def __init__(self, job):
         super().__init__()
         self.inner,self.is_named = Named() if job=='named' else net(),job=='named'
@@ -124,10 +125,10 @@ def ours(job):
     return notes
 
 def shim():
-    "Declare what `import torchvision` asks of its C extension, where that is not there"
+    "Declare the operators that `import torchvision` needs, if its C extension is missing"
     try: import torchvision
     except RuntimeError:
-        global library   # as long as it lives, its operators do
+        global library   # the operators exist as long as this object
         library = torch.library.Library('torchvision', 'DEF')
         for name in ('nms','qnms'): library.define(f'{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor')
 

@@ -15,7 +15,7 @@ events = '''on_after_trainer_initialized on_sanity_check_begin on_sanity_check_e
     on_after_backward on_before_optimizers_step on_after_optimizers_step on_before_zero_grad on_after_zero_grad on_evaluate_begin on_evaluate_end'''.split()
 
 class Model(nn.Module):
-    "Takes entries of the batch by name, and returns a dict with its loss"
+    "Takes entries of the batch by name, and returns a dict that contains the loss"
     def __init__(self, job):
         super().__init__()
         self.net,self.job = net(),job
@@ -79,7 +79,7 @@ def arguments(job):
                 evaluate_every={'every_batches':2, 'every_two_epochs':-2}.get(job, -1), progress_bar=None,
                 **(dict(input_mapping=dict(input='x'), output_mapping=dict(my_pred='pred', my_loss='loss')) if job=='mappings' else {}))
 
-def made(job, notes, module, stop, accuracy, epochs=None):
+def make_trainer(job, notes, module, stop, accuracy, epochs=None):
     model = Model(job)
     cb = recorder(job, notes, module, stop)
     valid = {} if job=='no_valid' else dict(evaluate_dataloaders=loader(valid_rows, job), metrics={'acc':accuracy()})
@@ -90,7 +90,7 @@ def run(job, module, stop, accuracy, quiet=lambda t: None):
     notes = Notes()
     folder = tempfile.mkdtemp()
     n_sanity = 2 if job=='sanity' else 0
-    trainer,cb = made(job, notes, module, stop, accuracy, 1 if job=='resume' else None)
+    trainer,cb = make_trainer(job, notes, module, stop, accuracy, 1 if job=='resume' else None)
     quiet(trainer)
     cb.folder = folder if job in ('saves','resume') else None
     raised = None
@@ -98,7 +98,7 @@ def run(job, module, stop, accuracy, quiet=lambda t: None):
     except (Stopped, KeyboardInterrupt) as e: raised = type(e).__name__
     if job in ('error','interrupt'): notes.add('after_run', raised=raised)
     if job=='resume':
-        trainer,cb = made(job, notes, module, stop, accuracy, 3)
+        trainer,cb = make_trainer(job, notes, module, stop, accuracy, 3)
         quiet(trainer)
         trainer.run(num_eval_sanity_batch=0, resume_from=folder+'/1')
     if job=='saves': notes.add('files', names=sorted(str(p.relative_to(folder)) for p in Path(folder).rglob('*') if p.is_file()))

@@ -5,7 +5,7 @@ from torch.utils.data import TensorDataset
 from recording import Named, Notes, Stopped, bs, loader, lr, named_items, net, train_rows, valid_rows
 
 jobs = 'plain','no_valid','stop_in_step','stop_after_validation','error','evaluate','accumulate','named','methods','metric'
-with_trainer = 'named','methods','metric'   # these begin with a `Trainer` of one's own here too
+with_trainer = 'named','methods','metric'   # jobs that use learnkit's `Trainer` instead of `adapt`
 
 names = '''on_init_end on_training_run_start on_train_epoch_start on_train_step_start on_train_step_end on_train_epoch_end on_eval_epoch_start
     on_eval_step_start on_eval_step_end on_eval_epoch_end on_training_run_epoch_end on_training_run_end on_evaluation_run_start on_evaluation_run_end
@@ -49,13 +49,13 @@ def trainer_class(Trainer, job, notes):
             out = self.model(**batch)
             return dict(loss=out['loss'], model_outputs=out, batch_size=len(batch['x']), extra=7)
         calculate_eval_batch_loss = calculate_train_batch_loss
-    def noted(name):
+    def recorded(name):
         def f(self, *args):
             notes.add(name, args=args)
             getattr(InOrder, name)(self, *args)
         return f
     if job=='named': return WithNames
-    return type('Methods', (InOrder,), {k:noted(k) for k in methods}) if job=='methods' else InOrder
+    return type('Methods', (InOrder,), {k:recorded(k) for k in methods}) if job=='methods' else InOrder
 
 def run(Trainer, cb, job):
     model = Named() if job=='named' else net()

@@ -1,4 +1,5 @@
-"Jobs for the Trainer of transformers: a recorder in the Trainer, and in a Learner. The model takes its inputs by name and returns a dict with its loss"
+"""Jobs for transformers' Trainer: a recorder in the Trainer, and in a Learner. The model takes its inputs by name and
+returns a dict that contains the loss."""
 import tempfile
 import torch
 from recording import Named, Notes, Stopped, accuracy, bs, lr, named_items, train_rows, valid_rows
@@ -9,15 +10,15 @@ jobs = 'plain','no_valid','stop_in_step','stop_after_evaluation','error','accumu
 names = '''on_init_end on_train_begin on_epoch_begin on_step_begin on_pre_optimizer_step on_optimizer_step on_substep_end on_step_end on_epoch_end on_prediction_step
     on_log on_evaluate on_train_end'''.split()
 
-def timeless(logs): return None if logs is None else {k:'a time' if k.endswith(('runtime','per_second','flos')) else v for k,v in logs.items()}
+def without_times(logs): return None if logs is None else {k:'a time' if k.endswith(('runtime','per_second','flos')) else v for k,v in logs.items()}
 
 class Recorder:
     "Mixed into `TrainerCallback`, or used alone in a Learner"
     def __init__(self, job): self.job,self.notes = job,Notes()
     def note(self, hook, args, state, control, logs=None, metrics=None, **kwargs):
         if hook!='on_init_end':
-            self.notes.add(hook, logs=timeless(logs), metrics=timeless(metrics), epoch=state.epoch, step=state.global_step, max_steps=state.max_steps if self.job!='evaluate' else 0,
-                       epochs=state.num_train_epochs if self.job!='evaluate' else 0, history=[*map(timeless, state.log_history)], rate=args.learning_rate, batch=args.per_device_train_batch_size,
+            self.notes.add(hook, logs=without_times(logs), metrics=without_times(metrics), epoch=state.epoch, step=state.global_step, max_steps=state.max_steps if self.job!='evaluate' else 0,
+                       epochs=state.num_train_epochs if self.job!='evaluate' else 0, history=[*map(without_times, state.log_history)], rate=args.learning_rate, batch=args.per_device_train_batch_size,
                        accumulated=args.gradient_accumulation_steps, stop=control.should_training_stop, end_epoch=control.should_epoch_stop, flags=[control.should_log, control.should_evaluate, control.should_save],
                        weights=sum(p.detach().sum() for p in kwargs['model'].parameters()), given=sorted(k for k in kwargs if k in ('model','optimizer','train_dataloader','eval_dataloader')))
         else: self.notes.add(hook)

@@ -1,12 +1,13 @@
-"""fastai's own notebooks, cell by cell and word for word: on fastai, and on learnkit without fastai's names for what learnkit has.
+"""fastai's own notebooks, run cell by cell and unchanged: on fastai, and on learnkit.
 
     python tests/foreign/notebooks.py FOLDER [NAME …]
 
-FOLDER is `nbs` of fastai's repository, NAME the beginning of a notebook's name (all seventeen of `NOTEBOOKS` otherwise). A cell counts
-if it neither defines the module nor shows documentation nor says that it needs a GPU, and passes on fastai. What the seventeen modules
-export is learnkit's or missing; fastai's data, tensors and layers are fastai's; `fastai.test_utils` and `vision_learner` make
-learnkit's Learners. Lines that set `defaults` are run too. Images are drawn at random and pretrained weights are too, since what is
-asked for is not what they show. Of each cell that fails, its number in the notebook and the error are printed."""
+FOLDER is `nbs` of fastai's repository, NAME the beginning of a notebook's name (default: all of `NOTEBOOKS`). A cell
+counts if it passes on fastai and does not define the module, show documentation or require a GPU. For learnkit, all
+names that these modules export are removed, and learnkit's are added; data, tensors and layers stay fastai's, and
+`fastai.test_utils` and `vision_learner` create learnkit's Learners. Lines that set `defaults` are run too. Images and
+pretrained weights are random, as no test depends on their content. For each cell that fails, its number in the notebook
+and the error are printed."""
 import argparse, contextlib, importlib, io, json, random, re, sys, tempfile, traceback, warnings
 from pathlib import Path
 from types import ModuleType
@@ -18,25 +19,25 @@ NOTEBOOKS = {'01a_losses':'losses', '12_optimizer':'optimizer', '13_callback.cor
     '18a_callback.training':'callback.training', '18b_callback.preds':'callback.preds', '18c_callback.channelslast':'callback.channelslast',
     '19_callback.mixup':'callback.mixup', '20_interpret':'interpret', '34_callback.rnn':'callback.rnn'}
 DEFINES  = re.compile(r'^#\s*\|?\s*(exports?|exporti|default_exp)\b', re.M)
-LEFT_OUT = re.compile(r'^#\s*\|?\s*(cuda|eval: false)\b|(show_doc|add_docs)\(|nbdev|^!', re.M)
+SKIPPED = re.compile(r'^#\s*\|?\s*(cuda|eval: false)\b|(show_doc|add_docs)\(|nbdev|^!', re.M)
 IMPORTS  = re.compile(r'(\s*(#.*|(from|import) .*))*\s*')
 DEFAULTS = re.compile(r'^(?:if .*|elif .*|)\bdefaults\.(?:lr|callbacks)\b.*$', re.M)
 
 def cells(path):
-    "`(number, kind, source)` of the code cells; the kind is 'imports', 'defaults' or 'test'"
+    "Yield `(number, kind, source)` of each code cell to run; the kind is 'imports', 'defaults' or 'test'"
     for i,c in enumerate(json.loads(path.read_text(encoding='utf-8'))['cells']):
         src = ''.join(l for l in ''.join(c['source']).splitlines(True) if 'nbdev' not in l)
         if c['cell_type']!='code' or not src.strip(): continue
         if IMPORTS.fullmatch(src): yield i,'imports',src
         elif DEFINES.search(src):
             if lines := DEFAULTS.findall(src): yield i,'defaults','\n'.join(lines)
-        elif not LEFT_OUT.search(src): yield i,'test',src
+        elif not SKIPPED.search(src): yield i,'test',src
 
 def modules(): return [importlib.import_module(f'fastai.{m}') for m in NOTEBOOKS.values()]
 def public(mod): return {k:v for k,v in vars(mod).items() if k[:1]!='_'}
 
 def replace(names, ours, keep=False):
-    "Take out of `names` what fastai's modules export (if not `keep`), and put in what learnkit has"
+    "If `ours`, remove from `names` what fastai's modules export, unless `keep`, and add learnkit's names"
     if not ours: return
     theirs = {k for m in modules() for k in m.__all__}
     if not keep:
@@ -45,7 +46,7 @@ def replace(names, ours, keep=False):
 
 @contextlib.contextmanager
 def helpers(ours, folder):
-    "fastai's helpers with learnkit's names, images that nobody has to load, and the defaults of a new session"
+    "Make fastai use random weights and, if `ours`, learnkit's names; yield a function that creates images"
     from fastcore.basics import defaults
     import fastai.basics, fastai.callback.all, fastai.data.external, fastai.interpret, fastai.test_utils, fastai.vision.all, torchvision
     from fastai.vision import learner
@@ -65,7 +66,7 @@ def helpers(ours, folder):
         weights.get_state_dict,defaults.callbacks = get,callbacks
 
 def images(folder):
-    "A hundred images of two classes, in the folders and by the names of several of fastai's data sets"
+    "Create random images of two classes, in the folders and with the file names of several fastai datasets"
     from PIL import Image
     for part in ('images','train/3','train/7','valid/3','valid/7'):
         (folder/part).mkdir(parents=True, exist_ok=True)
@@ -75,12 +76,12 @@ def images(folder):
     return folder
 
 def run(path, ours, folder):
-    "What each cell raised, None if nothing: `[(number, source, error)]`"
+    "Run the cells of a notebook; return `[(number, source, error)]`, with None as the error of a cell that passes"
     from fastcore.basics import defaults
     random.seed(0); np.random.seed(0); torch.manual_seed(0)
     module = importlib.import_module(f'fastai.{NOTEBOOKS[path.stem]}')
     notebook,res = ModuleType('notebook'),[]
-    sys.modules['notebook'],names = notebook,vars(notebook)   # where pickle finds classes
+    sys.modules['notebook'],names = notebook,vars(notebook)   # pickle looks up classes in this module
     with helpers(ours, folder) as untar:
         names.update(public(module) if ours else vars(module), __name__='notebook', untar_data=untar)
         names.update({k:v for k,v in vars(module).items() if k[:1]=='_' and isinstance(v, list)})   # lists of events

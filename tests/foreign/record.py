@@ -1,6 +1,7 @@
-"""Writes what the trainers of other libraries give their callbacks into tests/foreign/recorded/, for each that is installed here:
-`python tests/foreign/record.py keras lightning transformers pytorch_accelerated fastnlp`. With `--compare` it compares only, and prints all that differs.
-`python tests/foreign/record.py --table` prints the table of `coming_from` from the records, for which none of them is installed."""
+"""Records in tests/foreign/recorded/ what the trainers of other libraries, which must be installed, pass to callbacks:
+`python tests/foreign/record.py keras lightning transformers pytorch_accelerated fastnlp`. It also prints what differs
+with a Learner; with `--compare` it only does that and writes nothing. `python tests/foreign/record.py --table` prints
+the table of `coming_from` from the records, and needs none of these libraries."""
 import importlib, json, sys, warnings
 from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
@@ -8,14 +9,14 @@ import recording
 
 def show(system, job, theirs, ours, known):
     n,new,listed = recording.compare(theirs, ours, known, job)
-    print(f'{system} {job}: {len(theirs)} entries with {recording.values_in(theirs)} values, {n} hooks alike, {len(new)} differences, {len(listed)} listed')
+    print(f'{system} {job}: {len(theirs)} entries with {recording.count_values(theirs)} values, {n} hooks alike, {len(new)} differences, {len(listed)} listed')
     seen = set()
     for hook,at,*values in new:
         if (hook,str(at)) not in seen: print('   ', hook, at, *values)
         seen.add((hook,str(at)))
 
 def table():
-    "The rows of `coming_from`: how much was compared, by system and job"
+    "Yield the rows of the table in `coming_from`: how much was compared, by library and job"
     for path in sorted(recording.folder.glob('*.json')):
         system = path.stem
         jobs,known = importlib.import_module(f'jobs_{system}'),importlib.import_module(f'learnkit.contrib.{system}').differences

@@ -1,5 +1,6 @@
-"""Notes all that a callback of another library is given, in that library's own trainer and in a Learner, and compares entry by entry.
-An entry is the name of the hook and what was given: arguments, and what its documentation names of the trainer, the state and the logs."""
+"""Records everything that a callback of another library receives, in that library's own trainer and in a Learner, and
+compares the two call by call. An entry is the name of the hook and the values: its arguments, and the documented
+attributes of the trainer, the state and the logs."""
 import json, math
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,7 +30,7 @@ def net():
 def accuracy(pred, targ): return (pred.argmax(-1)==targ).float().mean()
 
 class Named(nn.Module):
-    "Takes entries of the batch by name, and returns a dict, with the loss if there is a target"
+    "Takes entries of the batch by name, and returns a dict that contains the loss if there are labels"
     def __init__(self):
         super().__init__()
         self.net = net()
@@ -40,12 +41,12 @@ class Named(nn.Module):
 
 def named_items(rows): return [dict(x=x, labels=y) for x,y in zip(*rows)]
 
-class Stopped(Exception): "Raised by the recorder, for the job in which something fails"
+class Stopped(Exception): "Raised by the recorder in the job that tests an error"
 
 # entries
 
 def brief(o):
-    "What is compared of a value: numbers, texts, and the shape and the sum of a tensor"
+    "Return what is compared of a value: numbers and strings as they are, the shape and the sum of a tensor"
     if o is None or isinstance(o, (bool,str,int)): return o
     if isinstance(o, float): return o if math.isfinite(o) else str(o)
     if isinstance(o, Mapping): return {str(k):brief(v) for k,v in o.items()}
@@ -57,65 +58,65 @@ def brief(o):
     return t.item() if t.ndim==0 else dict(shape=list(t.shape), sum=t.double().sum().item())
 
 class Notes(list):
-    "The entries, in their order"
+    "The entries, in the order of the calls"
     def add(self, hook, **given): self.append([hook, {k:brief(v) for k,v in given.items()}])
 
-def unlike(a, b, at=''):
-    "The places at which two entries differ, with both values"
+def diff(a, b, at=''):
+    "Return `(place, value in a, value in b)` for each place at which two entries differ"
     if isinstance(a, dict) and isinstance(b, dict):
         keys = [*a, *(k for k in b if k not in a)]
-        return [d for k in keys for d in unlike(a.get(k, 'missing'), b.get(k, 'missing'), f'{at}.{k}' if at else k)]
+        return [d for k in keys for d in diff(a.get(k, 'missing'), b.get(k, 'missing'), f'{at}.{k}' if at else k)]
     if isinstance(a, list) and isinstance(b, list) and len(a)==len(b):
-        return [d for i,(x,y) in enumerate(zip(a, b)) for d in unlike(x, y, f'{at}[{i}]')]
+        return [d for i,(x,y) in enumerate(zip(a, b)) for d in diff(x, y, f'{at}[{i}]')]
     numbers = all(isinstance(o, (int,float)) and not isinstance(o, bool) for o in (a, b))
     same = math.isclose(a, b, rel_tol=1e-4, abs_tol=1e-4) if numbers else a==b
     return [] if same else [(at, a, b)]
 
 def is_known(hook, at, known):
-    "Does the list of differences have this place? It is named `hook place`, `* place`, or `hook *`"
+    "Return whether the list of differences contains this place, as `hook place`, `* place` or `hook *`"
     names = {f'{hook} {at}', f'* {at}', f'{hook} *'}
     return any(k in names or any(n.startswith(k+'.') for n in names) for k in known)
 
 def known_in(job, known):
-    "The differences that are listed for this job: for all jobs, or as `job/hook place`"
+    "The listed differences that apply to this job: those for all jobs, and those written `job/hook place`"
     return {k.removeprefix(f'{job}/') for k in known if '/' not in k or k.startswith(f'{job}/')}
 
 def compare(theirs, ours, known, job=''):
-    "How many entries and values are equal; the places that differ and are in no list; those that are"
+    "Return the number of entries compared, the differences that are not listed, and those that are"
     known = known_in(job, known)
-    left_out = {k.removesuffix(' *') for k in known if k.endswith(' *')}
-    a,b = [[e for e in entries if e[0] not in left_out] for entries in (theirs, ours)]
+    skipped = {k.removesuffix(' *') for k in known if k.endswith(' *')}
+    a,b = [[e for e in entries if e[0] not in skipped] for entries in (theirs, ours)]
     hooks = [[e[0] for e in entries] for entries in (a, b)]
     if hooks[0]!=hooks[1]:
         i = next((i for i,(x,y) in enumerate(zip(*hooks)) if x!=y), min(map(len, hooks)))
         return 0,[(f'hook {i}', hooks[0][max(0,i-3):i+4], hooks[1][max(0,i-3):i+4])],[]
-    found = [(hook,*d) for (hook,x),(_,y) in zip(a, b) for d in unlike(x, y)]
+    found = [(hook,*d) for (hook,x),(_,y) in zip(a, b) for d in diff(x, y)]
     new = [d for d in found if not is_known(d[0], d[1], known)]
     return len(a),new,[d for d in found if d not in new]
 
 class Count(NamedTuple):
-    "What the table of `coming_from` says of a job"
-    methods:int    # different ones that were called
-    calls:int      # entries
-    compared:int   # those whose method is not in the list of differences as a whole
-    values:int     # in these
-    differ:int     # values of these that are in the list
+    "One job's row in the table of `coming_from`"
+    methods:int    # distinct hooks that were called
+    calls:int      # all calls
+    compared:int   # calls of hooks that are not listed as different as a whole
+    values:int     # values of the compared calls
+    differ:int     # those of these values that are listed as different
 
 def count(theirs, ours, known, job):
-    "How much was compared in a job, and how much of that is listed as different"
+    "Count what was compared in a job, and how much of that is listed as different"
     as_a_whole = {k.removesuffix(' *') for k in known_in(job, known) if k.endswith(' *')}
     compared = [(hook,given) for hook,given in theirs if hook not in as_a_whole]
     listed = compare(theirs, ours, known, job)[2]
-    return Count(len({hook for hook,_ in theirs}), len(theirs), len(compared), sum(values_in(given) for _,given in compared), len(listed))
+    return Count(len({hook for hook,_ in theirs}), len(theirs), len(compared), sum(count_values(given) for _,given in compared), len(listed))
 
 def row_of(system, job, counts): return f'| {system} | {job} | '+' | '.join(map(str, counts))+' |'
 
-def values_in(o):
-    if isinstance(o, dict): return sum(map(values_in, o.values()))
-    if isinstance(o, list): return sum(map(values_in, o))
+def count_values(o):
+    if isinstance(o, dict): return sum(map(count_values, o.values()))
+    if isinstance(o, list): return sum(map(count_values, o))
     return 1
 
-# what their trainers gave is kept in a file each, with the version
+# the entries of each library's own trainer are stored in one file, with its version
 
 def path_of(system): return folder/f'{system}.json'
 def write(system, version, jobs):

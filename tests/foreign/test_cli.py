@@ -1,4 +1,5 @@
-"""`cli` with jsonargparse: what is typed, what a file and a dictionary say, what its Learners keep, and what is refused; with the real Optuna and Ray if they are installed."""
+"""`cli` with jsonargparse: settings from the command line, a file and a dictionary, what its Learners save, and errors;
+with the real Optuna and Ray if they are installed."""
 import os, sys, threading, warnings
 from dataclasses import dataclass
 from functools import partial
@@ -43,8 +44,8 @@ def folder(tmp_path, monkeypatch): monkeypatch.chdir(tmp_path); return tmp_path
 
 def weights(learn): return learn.model.state_dict()
 
-def test_by_all_ways_the_same_bits(folder):
-    "Words, a dictionary of each form, the file that a run wrote, and the function by itself"
+def test_all_forms_of_settings_train_equal_weights(folder):
+    "Command-line arguments, nested and dotted dictionaries, the file that a run wrote, and a call of the function"
     learn = cli(main, '--lr .05 --ema.decay .9 --net.width 3 --act gelu --cbs+=GradientClip --cbs.max_norm .5'.split())
     (folder/'run.yaml').rename('that.yaml')
     deep = dict(lr=.05, ema=dict(decay=.9), net=dict(width=3), act='gelu', cbs=[dict(class_path='GradientClip', init_args=dict(max_norm=.5))])
@@ -56,31 +57,31 @@ def test_by_all_ways_the_same_bits(folder):
     assert all(equal(weights(learn), weights(o)) for o in others)
     assert [any(isinstance(cb, SaveConfig) for cb in o.cbs) for o in others]==[True]*5+[False] and not Learner._on_create
 
-def test_what_is_typed(monkeypatch, capsys):
+def test_command_line_settings_and_errors(monkeypatch, capsys):
     monkeypatch.setattr(sys, 'argv', ['train.py', '--lr', '.01'])
     assert cli(main).opt.hypers[0]['lr']==.01
-    for words,said in {'--eposh 3':'there is no `eposh`: did you mean `epochs`?', '--epoch 3':'did you mean `epochs`?', '--ema.decy 1':'in EMACallback there is no `decy`: did you mean `decay`?',
+    for words,expected in {'--eposh 3':'there is no `eposh`: did you mean `epochs`?', '--epoch 3':'did you mean `epochs`?', '--ema.decy 1':'in EMACallback there is no `decy`: did you mean `decay`?',
                        '--net.widht 1':'there is no `net.widht`: did you mean `net.width`?', '--act tanh':'tanh', '--epochs many':'many', '--config none.yaml':'none.yaml'}.items():
         monkeypatch.setattr(sys, 'argv', ['train.py', *words.split()])
         with pytest.raises(SystemExit) as e: cli(main)
-        assert e.value.code==2 and said in capsys.readouterr().err
+        assert e.value.code==2 and expected in capsys.readouterr().err
         with pytest.raises(ValueError) as e: cli(main, words.split())
-        assert said in str(e.value)
+        assert expected in str(e.value)
 
-@pytest.mark.parametrize('wrong,said', [(dict(epoch=1), 'did you mean `epochs`?'), (dict(ema=dict(decy=1)), 'in EMACallback there is no `decy`'), ({'ema.decy':1}, 'did you mean `decay`?'),
+@pytest.mark.parametrize('wrong,expected', [(dict(epoch=1), 'did you mean `epochs`?'), (dict(ema=dict(decy=1)), 'in EMACallback there is no `decy`'), ({'ema.decy':1}, 'did you mean `decay`?'),
                                         (dict(lr='fast'), 'fast'), (dict(cbs=['NoCallback']), 'NoCallback'), (dict(net=dict(widht=2)), 'widht')])
-def test_what_a_dictionary_or_file_must_not_say(wrong, said):
+def test_wrong_settings_in_a_dictionary_or_file_raise(wrong, expected):
     import yaml
     with open('wrong.yaml', 'w') as f: yaml.safe_dump(wrong, f)
     for args in wrong, 'wrong.yaml':
         with pytest.raises(ValueError) as e: cli(main, args)
-        assert said in str(e.value)
+        assert expected in str(e.value)
 
 def test_help_has_the_comments(capsys):
-    for words,said in {'--help':['learning rate (type: float, default: 0.1)','units (type: int','Train a small net'], '--ema.help':['the fraction of the average that an update keeps']}.items():
+    for words,expected in {'--help':['learning rate (type: float, default: 0.1)','units (type: int','Train a small net'], '--ema.help':['the fraction of the average that an update keeps']}.items():
         with pytest.raises(SystemExit) as e: cli(main, [words])
         text = ' '.join(capsys.readouterr().out.split())
-        assert e.value.code==0 and all(s in text for s in said) and 'known subclasses' not in text
+        assert e.value.code==0 and all(s in text for s in expected) and 'known subclasses' not in text
 
 callbacks = [c for c in vars(lk).values() if isinstance(c, type) and issubclass(c, Callback)]
 def test_all_callbacks_have_settings():
@@ -88,22 +89,22 @@ def test_all_callbacks_have_settings():
     for i,c in enumerate(callbacks): parser.add_class_arguments(c, f'c{i}')
     assert len(callbacks)>90 and len(parser.format_help())>10_000
 
-def test_loggers_and_checkpoints_keep_it():
+def test_loggers_and_checkpoints_save_the_settings():
     learn = cli(main, {'ema.decay':.5, 'note':'mine', 'cbs':[dict(class_path='JsonLogger', init_args=dict(fname='log.jsonl')), 'CheckpointCallback']})
-    told = learn.hparams()
-    assert [told[k] for k in ('lr','ema','ema.decay','net.width','note')]==[.1,'EMACallback',.5,5,'mine']
+    hparams = learn.hparams()
+    assert [hparams[k] for k in ('lr','ema','ema.decay','net.width','note')]==[.1,'EMACallback',.5,5,'mine']
     with open('log.jsonl') as f: assert '"ema.decay": 0.5' in f.readline()
     state = torch.load(next(learn.checkpoint.folder.glob('*-final.pth')), weights_only=True)
     assert state['cbs']['save_config']['config']['note']=='mine'
 
-def test_a_resumed_run_says_what_is_new():
+def test_a_resumed_run_warns_of_changed_settings():
     def go(**kw): return cli(main, dict(cbs=['CheckpointCallback'], resume='auto', **kw))
     go(epochs=2, note='first')
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         go(epochs=2, note='first')
-    with pytest.warns(UserWarning, match='note is second and was first') as said: learn = go(epochs=3, note='second')
-    assert len(learn.recorder.history)==3 and 'epochs is 3 and was 2' in ' '.join(str(w.message) for w in said)
+    with pytest.warns(UserWarning, match='note is second and was first') as warned: learn = go(epochs=3, note='second')
+    assert len(learn.recorder.history)==3 and 'epochs is 3 and was 2' in ' '.join(str(w.message) for w in warned)
     with pytest.raises(ValueError, match='lr is .*0.2.* and was .*0.1'): go(epochs=3, note='second', lr=.2)
 
 def test_secrets_are_written_nowhere(folder):
@@ -116,7 +117,7 @@ def test_secrets_are_written_nowhere(folder):
         with pytest.raises(ValueError, match=f'`{name}` is masked, because secrets are not saved'): cli(main, words)
     assert cli(main, [*given,'--note','https://me:pw@host/','--resume','auto']).recorder.history
 
-def test_process_0_alone_says_and_writes(monkeypatch, capsys, folder):
+def test_only_process_0_prints_and_writes(monkeypatch, capsys, folder):
     monkeypatch.setattr(module, 'rank_distrib', lambda: 1)
     cli(main, [])
     for words in ['--help'],['--print_config']:
@@ -125,8 +126,8 @@ def test_process_0_alone_says_and_writes(monkeypatch, capsys, folder):
     with pytest.raises(SystemExit): cli(main)
     assert capsys.readouterr()==('','') and not (folder/'run.yaml').exists()
 
-def test_each_thread_has_its_own(request):
-    "As in a search with several jobs; with the parser made in both at once, and read from the source"
+def test_threads_do_not_share_settings(request):
+    "Calls of `cli` in two threads at once, as in a search with several jobs, use only their own settings"
     request.addfinalizer(lambda was=sys.getswitchinterval(): sys.setswitchinterval(was))
     sys.setswitchinterval(1e-5)
     for _ in range(8):
@@ -139,18 +140,18 @@ def test_each_thread_has_its_own(request):
         for t in threads: t.join()
         assert res=={.1:.1, .2:.2} and not Learner._on_create
 
-def test_after_an_error_nothing_stays():
+def test_an_error_leaves_no_state_behind():
     def fails(n:int=1): raise RuntimeError('no')
     with pytest.raises(RuntimeError): cli(fails, [])
     assert not Learner._on_create and module._current_config.get() is None
 
-def test_what_is_missing_is_named(monkeypatch):
+def test_without_jsonargparse_the_error_names_it(monkeypatch):
     module._make_parser_class.cache_clear()
     monkeypatch.setitem(sys.modules, 'jsonargparse', None)
     with pytest.raises(ImportError, match="needs jsonargparse: pip install '?jsonargparse.*extra `cli`"): cli(main, [])
     module._make_parser_class.cache_clear()
 
-def test_it_only_looks_on():
+def test_cli_does_not_change_training():
     plain,kept = main(epochs=2), cli(main, ['--epochs','2'])
     assert equal(weights(plain), weights(kept)) and plain.recorder.smooth_loss.raw==kept.recorder.smooth_loss.raw
 
@@ -166,7 +167,7 @@ def test_optuna():
     study.optimize(objective, n_trials=3)
     assert cli(main, study.best_params).recorder.history.latest('valid_loss')==study.best_value
 
-def ray_trial(config): cli(main, config)   # Ray takes no Learner as the result
+def ray_trial(config): cli(main, config)   # Ray accepts no Learner as a result
 
 @pytest.mark.slow
 def test_ray_tune(folder):

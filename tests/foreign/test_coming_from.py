@@ -1,5 +1,6 @@
-"""The tables of `coming_from.ipynb`, and others of the kind: each piece of code in a column headed `learnkit` is executed, each row with a Learner of its own.
-Where a piece makes a callback, a fit has to work with it. An event's name stands for itself. A table of translations is wrong as soon as a name changes."""
+"""The tables of `coming_from.ipynb`: all code in a column headed `learnkit` is executed, each row with its own Learner.
+Where the code creates a callback, a fit with it must work. Event names are defined as strings. This finds a row that
+became wrong because a name was changed."""
 import ast, json, os, re, warnings
 from pathlib import Path
 import pytest, torch
@@ -13,7 +14,7 @@ from learnkit.processes.distributed import DistributedTrainer
 page = Path(__file__).resolve().parents[2]/'nbs/examples/coming_from.ipynb'
 
 def rows():
-    "Of all tables: the system, what one wrote there, what one writes here"
+    "Yield (library, its code, learnkit's code) of each row of the tables"
     for c in json.loads(page.read_text(encoding='utf-8'))['cells']:
         if c['cell_type']!='markdown': continue
         for head,body in re.findall(r'^\| (.+) \| learnkit \|\n\|[-|]+\n((?:\|.*(?:\n|\Z))+)', ''.join(c['source']), re.M):
@@ -24,7 +25,7 @@ def rows():
 ROWS = [*rows()]
 
 def names(folder):
-    "A Learner that has trained for an epoch, and what the tables call by name"
+    "Return {name: value}: a Learner after one epoch, and the other names that the tables use"
     set_seed(42)
     x,y = torch.randn(32,4),torch.randint(2, (32,))
     dls = DataLoaders.from_tensors(x, y, bs=8, path=folder, device='cpu')
@@ -36,17 +37,17 @@ def names(folder):
                 bs=8, f=noop, item=dls.train_ds[0][0], x=x, y=y)
 
 def attempt(code, names):
-    "Run a piece of code as it stands in the tables"
+    "Run a piece of code exactly as it is written in the tables"
     try:
         match ast.parse(code).body[0]:
             case ast.Expr():
                 res = eval(code, names)
                 if isinstance(res, Callback): names['learn'].fit(1, cbs=res)
-            case ast.Assign(targets=[ast.Name(k)]): getattr(Callback, k)   # `run_valid = False` stands in a class
+            case ast.Assign(targets=[ast.Name(k)]): getattr(Callback, k)   # `run_valid = False` belongs in a class body
             case _: exec(code, names)
     except Cancel: pass   # `raise CancelFit`
     except ImportError as e:
-        if "learnkit's extra" not in str(e): raise   # else something optional is not installed here
+        if "learnkit's extra" not in str(e): raise   # otherwise an optional package is not installed
 
 def code_of(ours): return re.findall('`([^`]+)`', ours)
 
@@ -62,10 +63,10 @@ def test_the_tables_are_there():
     assert len(ROWS)>150 and {s for s,*_ in ROWS}>={'fastai','fastNLP','Composer','pytorch-accelerated','Lightning','Trainer','Ignite','Accelerate','skorch','Keras'}
 
 @pytest.mark.parametrize('wrong', ['learn.fti(1)', 'GradientClip(max=1.)', 'LimitBatches(train=1.5)'])
-def test_what_is_wrong_is_noticed(wrong, tmp_path):
+def test_wrong_code_raises(wrong, tmp_path):
     with pytest.raises(Exception): attempt(wrong, names(tmp_path))
 
-# the left-hand columns, where the library is installed
+# the left-hand columns, for libraries that are installed
 def of_ignite():
     engine,metrics,handlers,tqdm = map(pytest.importorskip, ('ignite.engine','ignite.metrics','ignite.handlers','ignite.handlers.tqdm_logger'))
     from ignite.handlers.time_profilers import BasicTimeProfiler, HandlersTimeProfiler
@@ -111,12 +112,12 @@ def learner_names():
     return dict(known, opt=torch.optim.SGD(known['model'].parameters(), lr=.1))
 
 NOT_CODE = re.compile(r"@|'\w+'$|on_\w+(\(.*\))?$|\w+=|accelerate launch$|Checkpoint.load_objects$")   # names of events and of arguments
-NEED_MORE = {'TensorBoard','WandbLogger','MlflowLogger',"TensorBoard('out')"}   # others' packages
+NEED_MORE = {'TensorBoard','WandbLogger','MlflowLogger',"TensorBoard('out')"}   # need other packages
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('system,known', (('Ignite',of_ignite), ('Accelerate',of_accelerate), ('skorch',of_skorch), ('Keras',of_keras)))
-def test_what_is_written_there(system, known, tmp_path, monkeypatch):
+def test_code_of_the_other_library_runs(system, known, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     wrong = []
     for codes in [code_of(theirs) for s,theirs,_ in ROWS if s==system]:
@@ -127,10 +128,10 @@ def test_what_is_written_there(system, known, tmp_path, monkeypatch):
             except Exception as e: wrong.append((code, repr(e)[:200]))
     assert wrong==[]
 
-# what a team checks first
+# the table that compares features
 
 def features():
-    "Of the table of ten libraries: what is named, its link or None, and what is said of learnkit"
+    "Yield (feature, its link or None, learnkit's entry) of each row of the table that compares features"
     text = '\n'.join(''.join(c['source']) for c in json.loads(page.read_text(encoding='utf-8'))['cells'])
     table = re.search(r'^\| what \| learnkit \|.*\n\|[-|]+\n((?:\|.*\n)+)', text, re.M)[1]
     for line in table.strip().splitlines():
@@ -144,10 +145,10 @@ def test_each_feature_has_a_page():
         assert ours in ('✓','~','–') or ours.isdigit(), what
         assert bool(link)==(ours=='✓'), what
         if link and link[0]!='#': assert (page.parent/link).exists(), link
-    assert {ours for *_,ours in features()} > {'✓','–'}   # also those in which others are better
+    assert {ours for *_,ours in features()} > {'✓','–'}   # features that learnkit lacks are in the table too
 
 def test_the_number_of_packages():
-    "Those that an installation adds to PyTorch's own: required, and required by these"
+    "The table states how many packages an installation adds to PyTorch's: learnkit's requirements, and theirs"
     from importlib.metadata import PackageNotFoundError, requires
     from configparser import ConfigParser
     def name(o): return re.match(r'[\w.-]+', o)[0].lower()
@@ -162,5 +163,5 @@ def test_the_number_of_packages():
         new = {o for package in new for o in required(package)}-found
     of_torch = {'torch'}
     while more := {o for package in of_torch for o in required(package)}-of_torch: of_torch |= more
-    said, = [ours for what,_,ours in features() if what.startswith('packages')]
-    assert int(said)==len(found-of_torch), found-of_torch
+    stated, = [ours for what,_,ours in features() if what.startswith('packages')]
+    assert int(stated)==len(found-of_torch), found-of_torch

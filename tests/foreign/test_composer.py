@@ -1,4 +1,4 @@
-"Callbacks of Composer: what they change, how they are closed, what a resumed run counts"
+"Composer's callbacks: replaced batches, closing, the state that they read, and timestamps of a resumed run"
 import pytest, torch
 from torch import nn
 from learnkit.all import CheckpointCallback, DataLoaders, Learner, accuracy
@@ -32,26 +32,26 @@ def test_a_batch_that_an_algorithm_replaces_reaches_the_model(event):
     learn = fit(learner(Zeros()))
     assert learn.model.seen[:3]==[0., 0., 0.] and learn.model.seen[3]!=0.
 
-def test_post_close_only_of_what_could_be_closed():
-    said = []
+def test_post_close_is_skipped_where_close_raised():
+    calls = []
     class Closes(composer.Callback):
         def __init__(self, name, fails=False): self.name,self.fails = name,fails
         def close(self, state, logger):
-            said.append(f'close {self.name}')
+            calls.append(f'close {self.name}')
             if self.fails: raise RuntimeError('the file is gone')
-        def post_close(self): said.append(f'post_close {self.name}')
+        def post_close(self): calls.append(f'post_close {self.name}')
     with pytest.raises(RuntimeError, match='the file is gone'): fit(learner([Closes('a'), Closes('b', True), Closes('c')]))
-    assert said==['close a','close b','close c','post_close a','post_close c']
+    assert calls==['close a','close b','close c','post_close a','post_close c']
 
 class Counts(composer.Callback):
-    stop_at = None   # after this batch
+    stop_at = None   # raise KeyboardInterrupt after this batch
     def __init__(self): self.rows = []
     def batch_end(self, state, logger):
         t = state.timestamp
         self.rows.append((t.epoch.value, t.batch.value, t.batch_in_epoch.value, t.sample.value, t.sample_in_epoch.value))
         if t.batch==Counts.stop_at: raise KeyboardInterrupt
 
-def test_a_resumed_run_counts_on(tmp_path, monkeypatch):
+def test_timestamps_continue_in_a_resumed_run(tmp_path, monkeypatch):
     whole = Counts()
     fit(learner(whole), 3)
     first,rest = Counts(),Counts()
@@ -62,7 +62,7 @@ def test_a_resumed_run_counts_on(tmp_path, monkeypatch):
     assert first.rows==whole.rows[:5]
     assert rest.rows and rest.rows==whole.rows[-len(rest.rows):]
 
-def test_what_is_there_before_the_first_batch():
+def test_state_before_the_first_batch():
     class Reads(composer.Callback):
         def fit_start(self, state, logger):
             self.read = state.batch,state.outputs,state.loss.item(),state.dataloader_len.value,len(state.optimizers),state.eval_metric_values
@@ -72,7 +72,7 @@ def test_what_is_there_before_the_first_batch():
     assert cb.read==(None, None, 0., 3, 1, {}) and cb.at_init==(None, None, [])
 
 def test_metrics_and_times_as_composers_own_callbacks_read_them():
-    "As EarlyStopper, RuntimeEstimator, ImageVisualizer and FreeOutputs of Composer do"
+    "The state has what Composer's EarlyStopper, RuntimeEstimator, ImageVisualizer and FreeOutputs read"
     read = []
     class Reads(composer.Callback):
         def eval_end(self, state, logger):

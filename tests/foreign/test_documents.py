@@ -1,5 +1,5 @@
-"""The examples of the documents that learnkit grew from: fastai's page on callbacks as it stands, those of Composer, fastNLP and
-pytorch-accelerated with their names translated. Each does what its page says that it prints or returns."""
+"""The examples of the documents that learnkit started from: fastai's page on callbacks unchanged, those of Composer,
+fastNLP and pytorch-accelerated with names translated. Each prints or returns what its page shows."""
 import csv, inspect, pydoc, warnings
 from collections import defaultdict
 
@@ -27,12 +27,12 @@ from learnkit.loop.settings import settings
 from learnkit.recovery.identity import arguments
 from toys import model
 
-mk_class('StandIn', 'a')   # an object with one attribute, and nothing else of a Learner
+mk_class('StandIn', 'a')   # an object with one attribute and no other part of a Learner
 
 # fastai
-def test_events_complete_and_are_checked(): eq(event.before_step, 'before_step')
+def test_events_equal_their_names(): eq(event.before_step, 'before_step')
 
-def test_any_method_can_be_called():
+def test_calling_a_callback_calls_the_named_method():
     class Maybe(Callback):
         def call_me(self): return 'maybe'
     eq(Maybe()('call_me'), 'maybe')
@@ -40,7 +40,7 @@ def test_any_method_can_be_called():
 
 @pytest.mark.parametrize('name', ['batch_begin', 'before_batch', 'after_fit'])
 def test_a_callback_alone(name):
-    "A stand-in for the Learner needs no `mode`, `training` or tables of handlers"
+    "An object used in place of the Learner needs no `mode`, `training` or tables of handlers"
     cb = type('TstCallback', (Callback,), {name: lambda self: print(self.a)})()
     cb.learn = StandIn(1)
     prints(lambda: cb(name), '1')
@@ -86,7 +86,7 @@ def test_the_attributes_that_a_callback_reads():
     assert seen['xb']==(seen['x'],) and seen['yb']==(seen['y'],) and seen['dl'] is learn.dls.valid
 
 def test_callbacks_of_the_page():
-    "Their arguments, by fastai's names"
+    "The page's callbacks take their arguments by fastai's names"
     learn = fit(mk())
     cb = GatherPredsCallback(with_input=False, with_loss=True, save_preds=None, save_targs=None, with_preds=True, with_targs=True, concat_dim=0, pickle_protocol=2)
     with learn.loss_not_reduced(): learn.validate(cbs=cb)
@@ -99,36 +99,36 @@ def test_callbacks_of_the_page():
 def test_train_eval_counts_and_sets_the_modes():
     seen = []
     def note(cb): seen.append((cb.train_iter, round(cb.pct_train, 3), cb.training, cb.model.training))
-    noting = Callback(before_batch=note)
-    fit(mk(noting), 2)
+    recorder = Callback(before_batch=note)
+    fit(mk(recorder), 2)
     eq(seen[:5], [(0,0.,True,True), (1,.167,True,True), (2,.333,True,True), (3,.5,False,False), (3,.5,False,False)])
     eq(seen[-1], (6,1.,False,False))
 
-def gathered(learn, **kwargs):
+def gather(learn, **kwargs):
     cb = GatherPredsCallback(**kwargs)
     with learn.loss_not_reduced(): learn.validate(cbs=cb)
     return cb
 
-def test_what_is_gathered(tmp_path):
-    "Inputs and losses if they are asked for, predictions and targets unless they are not, and files of them"
+def test_gather_preds_arguments(tmp_path):
+    "Gathers inputs and losses only on request, predictions and targets by default, and saves files of the latter two"
     learn = fit(mk())
     x,y = (torch.cat(o) for o in zip(*learn.dls.valid))
     with torch.no_grad(): preds = learn.model(x)
-    cb = gathered(learn, with_input=True, with_loss=True)
+    cb = gather(learn, with_input=True, with_loss=True)
     assert torch.equal(cb.inputs, x) and torch.equal(cb.targets, y) and torch.allclose(cb.preds, preds)
     assert torch.allclose(cb.losses, nn.functional.cross_entropy(preds, y, reduction='none'))
     for k in ('preds','targs'):
-        cb = gathered(learn, **{f'with_{k}':False, f'save_{k}':tmp_path/k}, pickle_protocol=4)
-        files = [torch.load(tmp_path/k/str(i), weights_only=False) for i in range(2)]   # True takes protocol 2 only
+        cb = gather(learn, **{f'with_{k}':False, f'save_{k}':tmp_path/k}, pickle_protocol=4)
+        files = [torch.load(tmp_path/k/str(i), weights_only=False) for i in range(2)]   # True reads protocol 2 only
         assert torch.allclose(torch.cat(files), dict(preds=preds, targs=y)[k]) and len([*(tmp_path/k).iterdir()])==2
         assert (cb.preds if k=='preds' else cb.targets) is None
-    assert torch.allclose(gathered(learn, concat_dim=1, with_targs=False).preds, torch.cat(preds.split(4), 1))
-    with pytest.raises(ValueError, match='along dimension 1, which it does not have'): gathered(learn, concat_dim=1)
+    assert torch.allclose(gather(learn, concat_dim=1, with_targs=False).preds, torch.cat(preds.split(4), 1))
+    with pytest.raises(ValueError, match='along dimension 1, which it does not have'): gather(learn, concat_dim=1)
 
 @pytest.mark.parametrize('with_input', [True, False])
 @pytest.mark.parametrize('with_decoded', [True, False])
-def test_what_is_fetched(with_input, with_decoded):
-    "Of the loader that is given, or of that with the index; callbacks that are named are away meanwhile, and back afterwards"
+def test_fetch_preds_arguments(with_input, with_decoded):
+    "Predicts the given loader, else the one with the given index; the callbacks in `cbs` are removed meanwhile"
     class Away(Callback):
         def after_pred(self): modes.append(self.learn.mode)
     modes,away = [],Away()
@@ -148,7 +148,7 @@ def test_what_is_fetched(with_input, with_decoded):
         modes.clear()
 
 @pytest.mark.parametrize('reorder', [True, False])
-def test_fetched_in_the_order_of_the_data(reorder):
+def test_reorder_restores_the_order_of_the_data(reorder):
     torch.manual_seed(1)
     x = torch.randn(8, 3)
     data = TensorDataset(x, torch.arange(8))
@@ -168,20 +168,20 @@ FETCH = dict(ds_idx=1, dl=None, with_input=False, with_decoded=False, cbs=None, 
 
 @pytest.mark.parametrize('cls,theirs', [(Callback,OF_THE_PAGE), (TrainEvalCallback,OF_THE_PAGE), (GatherPredsCallback,GATHER), (FetchPredsCallback,FETCH)])
 def test_signatures_of_the_page(cls, theirs):
-    "All its arguments are shown, in its order, with its defaults; of `Callback` and of a subclass each event, the registered ones too"
+    "Signatures show the page's arguments, order and defaults; those of `Callback` and its subclasses all events"
     shown = {name:p.default for name,p in inspect.signature(cls).parameters.items()}
     eq([(k,v) for k,v in shown.items() if k in theirs], [*theirs.items()])
     if theirs is OF_THE_PAGE: eq([*shown], [*event])
     assert f'{cls.__name__}(' in pydoc.render_doc(cls) and [*theirs][-1] in pydoc.render_doc(cls)
 
-def test_an_event_of_none_is_not_handled():
-    "The default that the signature shows"
+def test_none_as_a_handler_is_ignored():
+    "None, the default that the signature shows, means that the event has no handler"
     cb = Callback(before_fit=None, after_fit=lambda self: 1)
     eq([cb('before_fit'), cb('after_fit')], [None, 1])
     with pytest.raises(TypeError, match='before_fitt'): Callback(before_fitt=None)
 
-def test_handlers_are_no_settings():
-    "A function is not what a run is compared by, or what is logged of it; a subclass with its own constructor shows its own arguments"
+def test_handlers_are_not_settings():
+    "Handlers are neither compared nor logged as settings; a subclass with its own constructor shows its own arguments"
     class Own(Callback):
         def __init__(self, n=2, **events):
             self.n = n
@@ -192,22 +192,22 @@ def test_handlers_are_no_settings():
     eq([*inspect.signature(Own).parameters], ['n','events'])
     eq([*inspect.signature(cb).parameters], ['name','kwargs'])
 
-def test_a_loop_by_hand():
-    "The events of a run, fired by the user: the same weights as a fit"
+def test_hand_written_loop_over_events():
+    "Firing the events of a run in user code trains the same weights as a fit"
     learn,fitted = mk(),fit(mk())
     learn.create_opt()
     learn('before_fit'); learn('before_epoch')
     learn.dl = learn.dls.train
     learn('before_train'); learn.all_batches(); learn('after_train')
     assert all(map(torch.equal, learn.model.parameters(), fitted.model.parameters())) and learn.train_iter==3
-    learn.dl = learn.dls.train   # once more
+    learn.dl = learn.dls.train   # a second epoch
     learn('before_train'); learn.all_batches()
     assert learn.train_iter==6
-    fit(learn)   # and the Learner is none the worse for it
+    fit(learn)   # a fit afterwards works as usual
     eq(learn.recorder.history['epoch'], [0])
 
-def test_a_batch_as_a_callback_changes_it():
-    "What MixUp does to a batch, without a fit"
+def test_mixup_outside_a_fit():
+    "MixUp changes a batch when its events are fired without a fit"
     mixup = MixUp(1.)
     learn = mk(mixup)
     (x,y),learn.dl = learn.dls.train[0],learn.dls.train
@@ -217,11 +217,11 @@ def test_a_batch_as_a_callback_changes_it():
     assert not torch.equal(learn.x, x) and len(mixup.lam)==4
     learn('cleanup')
     assert not hasattr(learn.loss_func, 'mixer')
-    with pytest.raises(RuntimeError, match='for training'), learn: learn('before_train')   # there, MixUp would not hear it
+    with pytest.raises(RuntimeError, match='for training'), learn: learn('before_train')   # MixUp is not called in it
 
 # Composer
 def test_an_event_on_a_fresh_learner():
-    "Both ways of the page: a method for the event, or one method for all events"
+    "Both forms of the page work: a method for the event, or one method for all events"
     class Own(Callback):
         def before_epoch(self): print(f'Epoch: {int(self.epoch)}')
     class All(Callback):
@@ -233,7 +233,7 @@ def test_an_event_on_a_fresh_learner():
         eq([learn.epoch, learn.n_epoch, learn.iter, learn.n_iter, learn.train_iter, learn.pct_train], [0, 1, None, None, 0, 0.])
 
 # fastNLP
-def test_progress_in_words(capsys):
+def test_printed_progress(capsys):
     class Words(Callback):
         run_valid = False
         def before_fit(self):   print('Now start training...')
@@ -252,7 +252,7 @@ def test_progress_in_words(capsys):
     eq([o[:16] for o in lines], ['Now start traini', 'Epoch 1/1', 'Training Batch 1', 'Training Batch 2', 'End Epoch 1, Ave', 'Quit training pr'])
     eq(sorted(int(i) for o in lines[2:4] for i in o.split('[')[1].rstrip('])').split(',')), list(range(8)))
 
-def test_watching_a_metric(capsys):
+def test_monitored_metric(capsys):
     class WatchAccuracy(Callback):
         order = 60
         def before_fit(self): self.watch = Monitor('accuracy', 'max'); self.watch.start(self.learn)
@@ -267,7 +267,7 @@ def test_watching_a_metric(capsys):
 
 @pytest.mark.parametrize('conditions,at', [(dict(), [1,2,3,4,5,6]), (dict(every=2), [2,4,6]), (dict(once=2), [2]), (dict(when=lambda filter, learn: filter.num_called%2==0), [2,4,6])])
 def test_functions_on_events(conditions, at):
-    "The function goes to the next Learner that is made, and only to that one"
+    "`Learner.on` adds the function only to the next Learner that is created"
     seen = []
     @Learner.on(event.before_backward, **conditions)
     def print_loss(learn): seen.append(learn.train_iter+1)
@@ -302,8 +302,8 @@ def test_predictions_as_csv(tmp_path):
     preds,targs = learn.get_preds()
     eq([[int(v) for v in r] for r in rows], [list(o) for o in zip(preds.argmax(1).tolist(), targs.tolist())])
 
-def test_an_event_of_ones_own():
-    "A callback checks each batch at an event that a subclass of the Learner fires with arguments"
+def test_custom_event():
+    "A callback checks each batch at a new event, which a subclass of Learner fires with arguments"
     event.register('verify_batch', 'a batch is about to be predicted')
     class Verify(Callback):
         n = 0
@@ -317,8 +317,8 @@ def test_an_event_of_ones_own():
     fit(learn.remove_cb(learn.progress))
     eq(learn.verify.n, 4)
 
-def test_an_exception_ends_the_training():
-    "`StopTrainingError` there, `CancelFit` here"
+def test_cancel_fit_ends_the_fit():
+    "`CancelFit` does what `StopTrainingError` does in pytorch-accelerated"
     def stop(cb):
         if cb.learn.train_iter==2: raise CancelFit
     learn = fit(mk(Callback(after_step=stop)), 3)

@@ -1,5 +1,5 @@
-"""fastai's own callbacks, unmodified, on learnkit's Learner and on fastai's own: the weights must be the same bits, and
-what the callbacks keep, write and print must be the same. Without fastai, `test_foreign.py` tests the same path."""
+"""fastai's own callbacks, unmodified, on learnkit's Learner and on fastai's own: the weights must be equal bit for bit,
+and what the callbacks store, write and print must agree. Without fastai, `test_foreign.py` tests the same path."""
 import random, re
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,10 +23,11 @@ from fastcore.foundation import L
 from learnkit.learner.learner import Learner
 from learnkit.data.random import get_random_states, set_random_states, set_seed
 
-pytestmark = pytest.mark.filterwarnings('ignore')   # AMP for CUDA says that it is off; fastai uses what torch is to drop
+# CUDA AMP warns that it is disabled; fastai uses deprecated PyTorch functions
+pytestmark = pytest.mark.filterwarnings('ignore')
 KINDS = 'theirs','ours'   # on learnkit's Learner: fastai's base callbacks (Recorder, …), or learnkit's
 
-# what is trained
+# tasks: data, models, losses and metrics
 def items(*ts): return list(zip(*ts))
 def loaders(x, y, shuffle=False, n=40):
     def dl(s, **kw): return FastDataLoader(items(x[s], y[s]), bs=8, num_workers=0, **kw)
@@ -45,7 +46,7 @@ def mlp(n): return nn.Sequential(nn.Linear(4,8), nn.BatchNorm1d(8), nn.ReLU(), n
 def conv(): return nn.Sequential(nn.Conv2d(1,4,3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64,3))
 
 class Recurrent(nn.Module):
-    "Like fastai's language models: gives the output, and the states before and after dropout"
+    "Like fastai's language models: returns the output, and the states before and after dropout"
     def __init__(self): super().__init__(); self.rnn,self.lin,self.resets = nn.GRU(4,6,batch_first=True),nn.Linear(6,2),0
     def reset(self): self.resets += 1
     def forward(self, x):
@@ -66,14 +67,15 @@ def their_sgd(lib): return partial(fopt.SGD, mom=.9)
 # scenarios
 @dataclass
 class Case:
-    "The callbacks, how they are used, and what of them is compared"
+    "The callbacks, how they are used, and which results are compared"
     cbs: Callable = list
     task: str = 'numbers'
     act: Callable = lambda learn: learn.fit(2)
     out: Callable = lambda learn, cbs: None
     lr: Any = .05
     opt: Callable = sgd
-    record: str = 'rows lrs losses' # of the Recorder. Not all where fastai shifts columns, records cancelled batches, or forgets all after get_preds
+    # of the Recorder; fewer where fastai shifts columns, records cancelled batches, or loses all in get_preds
+    record: str = 'rows lrs losses'
     kinds: tuple = KINDS
     kw: dict = field(default_factory=dict)
 
@@ -81,18 +83,18 @@ def attrs(*names): return lambda learn, cbs: [getattr(cbs[0], n) for n in names]
 def files(learn): return sorted(str(p.relative_to(learn.path)) for p in learn.path.rglob('*') if p.is_file())
 def fits(*args, **kw): return lambda learn: learn.fit(*args, **kw)
 def spoil(i, split=0):
-    "A NaN among the targets of batch `i`"
+    "Return a function that sets a target of batch `i` to NaN, and fits"
     def f(learn): learn.dls.loaders[split].dataset[8*i][1].fill_(float('nan')); learn.fit(2)
     return f
 
 class Means(fc.HookCallback):
-    "What a user writes: the mean of every layer's output"
+    "A user's callback: stores the mean of every layer's output"
     def before_fit(self): self.means = []; super().before_fit()
     def hook(self, m, i, o): return o.mean().item()
     def after_batch(self): self.means.append(list(self.hooks.stored)); super().after_batch()
 
 class Cancels(fc.Callback):
-    "What a user writes: skip some batches, and end early"
+    "A user's callback: cancels batches, backward passes and steps, and ends epochs and the fit early"
     def before_batch(self):
         if self.training and self.iter==1: raise fc.CancelBatchException
     def before_step(self):
@@ -107,7 +109,7 @@ class Cancels(fc.Callback):
         if self.epoch==3: raise fc.CancelFitException()
 
 class Writes(fc.Callback):
-    "What a user writes: change everything that may be changed"
+    "A user's callback: changes every attribute that may be changed"
     def before_batch(self): self.learn.xb,self.learn.yb = (self.x*1.1,),tuple(y+.01 for y in self.yb)
     def after_pred(self):   self.learn.pred = self.pred*.9
     def after_loss(self):
@@ -135,7 +137,8 @@ CASES = dict(
     their_lookahead  = Case(opt=lambda lib: fopt.ranger, lr=1e-2),
     fit_again        = Case(act=lambda learn: [learn.fit(1), learn.fit(1, lr=.01), learn.fit(1, reset_opt=True)]),
     shuffled         = Case(kw=dict(shuffle=True)),
-    terminate        = Case(lambda: [fc.TerminateOnNaNCallback()], act=spoil(2), record='lrs losses'),   # learnkit keeps the row, with the loss that was none
+    # learnkit keeps the row with the NaN loss
+    terminate        = Case(lambda: [fc.TerminateOnNaNCallback()], act=spoil(2), record='lrs losses'),
     terminate_valid  = Case(lambda: [fc.TerminateOnNaNCallback()], act=spoil(1, 1), record='lrs losses'),
     tracker          = Case(lambda: [fc.TrackerCallback()], out=attrs('best','new_best','idx'), act=fits(3)),
     early            = Case(lambda: [fc.EarlyStoppingCallback(patience=2, min_delta=9.)], out=lambda l,cbs: (cbs[0].wait, l.epoch), act=fits(6)),
@@ -196,7 +199,7 @@ CASES = dict(
 
 # running and comparing
 class Theirs(FastLearner):
-    "fastai's Learner, whose predictions within a fit draw no random numbers from it: here they never do"
+    "fastai's Learner, changed so that `get_preds` within a fit restores the random states, as it does in learnkit"
     def get_preds(self, *args, inner=False, **kwargs):
         before = get_random_states()
         res = super().get_preds(*args, inner=inner, **kwargs)
@@ -204,7 +207,7 @@ class Theirs(FastLearner):
         return res
 
 def build(kind, case, path):
-    "A Learner of fastai's; or learnkit's, with fastai's base callbacks or its own; always from the same seed"
+    "Return (Learner, callbacks) for a fixed seed: fastai's, or learnkit's with fastai's base callbacks or its own"
     set_seed(7)
     data,model,loss,metric = TASKS[case.task]
     kw = dict(case.kw)
@@ -217,24 +220,24 @@ def build(kind, case, path):
     else:                learn = Learner(dls, model, loss(), cbs=cbs, **kw)
     return learn,cbs
 
-def said(text):
-    "What was printed, without the bars, which depend on the time, and without times"
+def printed_lines(text):
+    "The lines of `text` without progress bars, which depend on timing, and without times"
     lines = re.sub(r'[^\n]*\r', '', text).splitlines()
     return [re.sub(r'\d+:\d\d', 'TIME', o).strip() for o in lines if not re.match(r'\W*Epoch \d+/\d+ :', o)]
-def spoken(lines): return [re.sub(r'(\.\d\d\d)\d+', r'\1', o) for o in lines if re.match('No improvement|Better model|Epoch', o)]
+def messages(lines): return [re.sub(r'(\.\d\d\d)\d+', r'\1', o) for o in lines if re.match('No improvement|Better model|Epoch', o)]
 
-def play(kind, case, path, capsys):
-    "Train: weights, rows, prints, and what else the case compares"
+def train_case(kind, case, path, capsys):
+    "Train; return the weights, the Recorder's rows, the printed lines, and what else the case compares"
     learn,cbs = build(kind, case, path)
     set_seed(8)
     case.act(learn)
     rec = learn.recorder
     record = dict(rows=lambda: [list(o) for o in rec.values], lrs=lambda: list(rec.lrs), losses=lambda: list(rec.losses))
-    return dict(weights=list(learn.model.state_dict().values()), said=said(capsys.readouterr().out), out=case.out(learn, cbs),
+    return dict(weights=list(learn.model.state_dict().values()), printed=printed_lines(capsys.readouterr().out), out=case.out(learn, cbs),
                 **{k: record[k]() for k in case.record.split()})
 
 def same(a, b, exact=True):
-    "Are the nested `a` and `b` equal? Numbers may differ in the last bits if not `exact`: learnkit sums in double precision"
+    "Return whether `a` and `b` are equal; if not `exact`, within a tolerance, as learnkit sums in double precision"
     if isinstance(a, str) and isinstance(b, str):
         try: return a==b or same(float(a), float(b), exact)
         except ValueError: return False
@@ -246,9 +249,9 @@ def same(a, b, exact=True):
     return type(a)==type(b) and (a==b or not isinstance(a, (int,bool,type(None),type,torch.dtype)))
 
 def compare(case, kind, tmp_path, capsys):
-    got,want = [play(k, case, tmp_path/k, capsys) for k in (kind,'fastai')]
+    got,want = [train_case(k, case, tmp_path/k, capsys) for k in (kind,'fastai')]
     assert same(got['weights'], want['weights']), 'weights differ'
-    if kind=='ours': got['said'],want['said'] = spoken(got['said']),spoken(want['said'])   # the table is learnkit's own
+    if kind=='ours': got['printed'],want['printed'] = messages(got['printed']),messages(want['printed'])   # the table is learnkit's own
     for k in got: assert same(got[k], want[k], kind=='theirs'), f'{k}: {got[k]}\nfastai: {want[k]}'
 
 @pytest.mark.parametrize('name,kind', [(n,k) for n,c in CASES.items() for k in c.kinds])
@@ -262,7 +265,7 @@ POOL = dict(mixup=lambda: fc.MixUp(.3), accum=lambda: fc.GradientAccumulation(20
 
 @pytest.mark.parametrize('seed', range(12))
 def test_mixtures(seed, tmp_path, capsys):
-    "Several at once, in any order of adding"
+    "Several callbacks at once, added in random order"
     names = random.Random(seed).sample(sorted(POOL), 5)
     if {'early','metric'} <= {*names}: names.remove('metric')   # two of a class: in fastai one of them hides the other
     compare(Case(lambda: [POOL[n]() for n in names], 'classes', fits(3), kw=dict(metrics=True, shuffle=seed%2==0)), KINDS[seed%2], tmp_path, capsys)
@@ -272,43 +275,43 @@ EVENTS = [e for e in vars(fast_event) if not e.startswith('_') and e!='after_cre
 CANCELS = [getattr(fc, f'Cancel{n}Exception') for n in 'Batch Backward Step Train Valid Epoch Fit'.split()]
 
 class Trace(fc.Callback):
-    "Notes what it hears, and raises `exc` at event `at` when `when(self)`"
+    "Records fastai's events, and raises `exc` at event `at` of the first epoch where `training` equals `phase`"
     order = 5
-    def __init__(self, at=None, exc=None, phase=True): self.at,self.exc,self.phase,self.heard = at,exc,phase,[]
+    def __init__(self, at=None, exc=None, phase=True): self.at,self.exc,self.phase,self.calls = at,exc,phase,[]
     def __call__(self, ev):
         if ev not in EVENTS: return   # learnkit has more
-        self.heard.append((ev, self.learn.training))
+        self.calls.append((ev, self.learn.training))
         if ev==self.at and self.learn.training==self.phase and self.epoch==0: raise self.exc
 
 def trace(kind, at, exc, phase, path):
     learn,cbs = build(kind, Case(lambda: [Trace(at, exc, phase)], kw=dict(rows=24, n=16)), path)
     with learn.removed_cbs(learn.progress), learn.no_logging():
         try: learn.fit(2)
-        except Exception as e: return type(e),cbs[0].heard
-    return None,cbs[0].heard
+        except Exception as e: return type(e),cbs[0].calls
+    return None,cbs[0].calls
 
 @pytest.mark.parametrize('exc', CANCELS)
-def test_every_cancel_of_theirs(exc, tmp_path, capsys):
-    "Raised at every event of training and validation: the same events follow. (What escapes fastai is learnkit's own to decide.)"
+def test_every_cancel_of_fastai(exc, tmp_path, capsys):
+    "Raised at any event, a Cancel is followed by the same events as in fastai; events where fastai fails are left out"
     n = 0
     for i,(at,phase) in enumerate((a,p) for a in EVENTS for p in (True,False)):
-        want,heard = trace('fastai', at, exc, phase, tmp_path/f'fastai{i}')
-        if want is not None: continue
+        error,calls = trace('fastai', at, exc, phase, tmp_path/f'fastai{i}')
+        if error is not None: continue
         n += 1
-        for kind in KINDS: assert trace(kind, at, exc, phase, tmp_path/f'{kind}{i}')==(None, heard), (at, phase)
+        for kind in KINDS: assert trace(kind, at, exc, phase, tmp_path/f'{kind}{i}')==(None, calls), (at, phase)
     assert n>=10
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_verbose(kind, tmp_path, capsys):
-    "VerboseCallback overrides `__call__`: it hears fastai's events in fastai's order, among learnkit's own"
-    def heard(kind):
+    "VerboseCallback overrides `__call__`: it receives fastai's events in fastai's order, among learnkit's own"
+    def printed_events(kind):
         build(kind, Case(lambda: [VerboseCallback()]), tmp_path/kind)[0].fit(2)
         return [o for o in re.findall('[a-z_]+', capsys.readouterr().out) if o in EVENTS+['after_create']]
-    assert heard(kind)==heard('fastai')!=[]
+    assert printed_events(kind)==printed_events('fastai')!=[]
 
 # where learnkit does better
-def test_plateau_lowers_torchs_rate(tmp_path, capsys):
-    "fastai's OptimWrapper hands out copies of the hyperparameters, so ReduceLROnPlateau does nothing there (D14)"
+def test_plateau_lowers_the_optimizers_learning_rate(tmp_path, capsys):
+    "ReduceLROnPlateau has no effect in fastai, whose OptimWrapper returns copies of the hyperparameters (D14)"
     learn,_ = build('ours', Case(lambda: [fc.ReduceLROnPlateau(min_delta=9., min_lr=1e-4)]), tmp_path/'a')
     learn.fit(4)
     assert learn.opt.opt.param_groups[0]['lr']==pytest.approx(.05/1000) or learn.opt.opt.param_groups[0]['lr']==1e-4
@@ -316,13 +319,13 @@ def test_plateau_lowers_torchs_rate(tmp_path, capsys):
 
 @pytest.mark.parametrize('kind', KINDS)
 @pytest.mark.parametrize('exc', [ValueError, KeyboardInterrupt, fc.CancelEpochException])
-def test_mixup_gives_the_loss_back(exc, kind, tmp_path, capsys):
-    "MixUp swaps `learn.loss_func` and puts it back in `after_train`, which an error skips (D1)"
+def test_the_loss_is_restored_after_mixup(exc, kind, tmp_path, capsys):
+    "MixUp replaces `learn.loss_func` until `after_train`, which an error skips: the Learner restores it (D1)"
     def boom(s):
         if s.training and s.iter==2 and s.epoch==0: raise exc('stop')
     learn,cbs = build(kind, Case(lambda: [fc.MixUp(), fc.Callback(after_loss=boom)], 'classes'), tmp_path/'a')
     loss = learn.loss_func
-    if exc is fc.CancelEpochException: learn.fit(1)   # in a next epoch MixUp would mix what it had mixed before: only it could know
+    if exc is fc.CancelEpochException: learn.fit(1)   # in a second epoch MixUp would wrap its own loss
     else:
         with pytest.raises(exc): learn.fit(2)
     assert learn.loss_func is loss
@@ -330,7 +333,7 @@ def test_mixup_gives_the_loss_back(exc, kind, tmp_path, capsys):
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_csv_after_an_interrupt(kind, tmp_path, capsys):
-    "In fastai the logger stays CSVLogger's own after an interrupt, and the next fit recurses for ever (D1)"
+    "In fastai an interrupt leaves CSVLogger's logger in place, and the next fit recurses forever (D1)"
     def boom(s): raise KeyboardInterrupt
     learn,cbs = build(kind, Case(lambda: [fc.CSVLogger(), fc.Callback(after_batch=boom)]), tmp_path/'a')
     logger = learn.logger
@@ -351,20 +354,20 @@ def test_validate_leaves_files_alone(kind, tmp_path, capsys):
     if kind=='ours': assert list(learn.recorder.values)==values
 
 def test_short_epochs_and_trackers(tmp_path, capsys):
-    "A cancelled validation has no loss to compare: fastai's trackers must see that as no improvement, not crash (D11)"
+    "A cancelled validation has no loss to compare: fastai's trackers must count it as no improvement, not raise (D11)"
     learn,cbs = build('ours', Case(lambda: [fc.ShortEpochCallback(.3), fc.EarlyStoppingCallback(patience=3), fc.TrackerCallback()]), tmp_path/'a')
     learn.fit(4)
     assert learn.epoch==2 and learn.recorder.metric_names[1:3]==['train_loss','valid_loss']
 
 def test_start_epoch_and_trackers(tmp_path, capsys):
-    "In fastai `start_epoch` and any tracker end in an IndexError (D9)"
+    "In fastai `start_epoch` with any tracker raises an IndexError (D9)"
     learn,cbs = build('ours', Case(lambda: [fc.EarlyStoppingCallback(patience=9), fc.SaveModelCallback(), fc.ShowGraphCallback()]), tmp_path/'a')
     learn.fit(4, start_epoch=2)
     assert len(learn.recorder.values)==2
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_fetch_and_validate(kind, tmp_path, capsys):
-    "In fastai `validate` with FetchPredsCallback attached waits for its own lock for ever (D6)"
+    "In fastai `validate` deadlocks on its own lock if FetchPredsCallback was added (D6)"
     learn,cbs = build(kind, Case(lambda: [fc.FetchPredsCallback()]), tmp_path/'a')
     learn.fit(1); n = len(learn.cbs)
     learn.validate()
@@ -372,7 +375,7 @@ def test_fetch_and_validate(kind, tmp_path, capsys):
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_argless_errors(kind, tmp_path, capsys):
-    "fastai's Callback reads `e.args[0]` of what its handlers raise. That is its own business, but it must not harm the rest (D18)"
+    "fastai's Callback reads `e.args[0]`, which fails without arguments; the Learner still works afterwards (D18)"
     learn,cbs = build(kind, Case(lambda: [fc.Callback(before_step=lambda s: (_ for _ in ()).throw(ValueError))]), tmp_path/'a')
     with pytest.raises((ValueError, IndexError)): learn.fit(1)
     learn.remove_cb(cbs[0]); learn.fit(1)

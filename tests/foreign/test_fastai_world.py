@@ -1,4 +1,4 @@
-"What third-party callbacks for fastai rely on, beside the events: the expected values were measured with fastai 2.8.12"
+"What third-party fastai callbacks rely on besides the events; the expected values were measured with fastai 2.8.12"
 import copy, pickle, subprocess, sys, warnings
 import pytest, torch
 from torch import nn
@@ -29,7 +29,7 @@ def fit(learn, *args, **kwargs):
 # the loss that a callback computes
 
 class OwnLoss(Callback):
-    "As adapters for torchvision's detectors do it: the target is hidden, and the loss is computed in `after_pred`"
+    "Hides the target and computes the loss in `after_pred`, as adapters for torchvision's detectors do"
     def before_batch(self):
         self.hidden = self.yb
         self.learn.yb = ()
@@ -43,29 +43,29 @@ def test_a_loss_that_is_set_after_the_prediction_is_trained():
     assert all(map(torch.equal, plain.model.parameters(), own.model.parameters()))
     assert own.recorder.values[-1]==plain.recorder.values[-1]
 
-def test_the_loss_that_is_shown_is_the_callbacks_own():
+def test_the_loss_shown_is_the_one_that_the_callback_sets():
     class Penalized(OwnLoss):
-        "Trained with a penalty, shown without"
+        "Trains with a penalty that the loss shown does not include"
         def after_pred(self):
             loss = F.cross_entropy(self.pred, *self.hidden)
             self.learn.loss_grad,self.learn.loss = loss+1,loss.detach()
     plain,own = fit(learner(), 2),fit(learner(Penalized()), 2)
     assert own.recorder.values[-1]==pytest.approx(plain.recorder.values[-1])
 
-def test_the_loss_that_is_shown_is_that_of_the_gradient_if_none_is_set():
+def test_the_loss_shown_is_loss_grad_if_no_other_is_set():
     class OnlyGrad(OwnLoss):
         def after_pred(self): self.learn.loss_grad = F.cross_entropy(self.pred, *self.hidden)
     plain,own = fit(learner(), 2),fit(learner(OnlyGrad()), 2)
     assert own.recorder.values[-1]==plain.recorder.values[-1]
 
-def test_a_loss_of_an_earlier_batch_is_none_of_this_one():
+def test_the_loss_of_an_earlier_batch_is_not_used():
     class Once(OwnLoss):
         def before_batch(self):
             self.hidden = self.yb
             if self.learn.iter==0: return
             self.learn.yb = ()
         def after_pred(self): pass
-    learn = fit(learner(Once()), 1)   # the first batch alone is trained
+    learn = fit(learner(Once()), 1)   # only the first batch is trained
     again = learner()
     x,y = [t[:16] for t in data()[0].tensors]
     loss = F.cross_entropy(again.model(x), y)
@@ -74,7 +74,7 @@ def test_a_loss_of_an_earlier_batch_is_none_of_this_one():
 
 # false alarms
 
-def warned(learn):
+def warnings_in_fit(learn):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter('always')
         fit(learn, 1)
@@ -88,14 +88,14 @@ def unlabelled(cbs, n_inp=1):
     ds = TensorDataset(x)
     return Learner(DataLoaders(DataLoader(ds, 16), DataLoader(ds, 16), n_inp=n_inp), mlp(), CrossEntropyLossFlat(), SGD, lr=.1, cbs=cbs)
 
-def test_a_target_that_a_callback_makes_is_no_missing_target():
+def test_a_target_created_by_a_callback_is_not_reported_as_missing():
     learn = unlabelled(MakesTarget())
-    assert warned(learn)==[] and learn.recorder.values[0][1]>0
+    assert warnings_in_fit(learn)==[] and learn.recorder.values[0][1]>0
 
 def test_a_missing_target_is_still_reported():
-    assert any('no target' in w for w in warned(unlabelled(())))
+    assert any('no target' in w for w in warnings_in_fit(unlabelled(())))
 
-def test_a_validation_without_target_is_reported_before_training():
+def test_a_missing_validation_target_is_reported_before_training():
     train,valid = data()
     learn = Learner(DataLoaders(DataLoader(train, 16), DataLoader(TensorDataset(valid.tensors[0]), 16)), mlp(), CrossEntropyLossFlat(), SGD, lr=.1)
     batches_before = []
@@ -113,19 +113,19 @@ def _weighted(p, t, how):
                 summed=lambda: each.sum(), twice=lambda: (each*w).sum())[how]()
 
 @pytest.mark.parametrize('how', ['divided', 'weights', 'count'])
-def test_a_weighted_mean_is_no_sum(how):
+def test_a_weighted_mean_is_not_reported_as_a_sum(how):
     def weighted(p, t): return _weighted(p, t, how)
-    assert warned(learner(loss_func=weighted))==[]
+    assert warnings_in_fit(learner(loss_func=weighted))==[]
 
 @pytest.mark.parametrize('how', ['summed', 'twice'])
 def test_a_sum_is_still_reported(how):
     def weighted(p, t): return _weighted(p, t, how)
-    assert any('seems to sum' in w for w in warned(learner(loss_func=weighted)))
+    assert any('seems to sum' in w for w in warnings_in_fit(learner(loss_func=weighted)))
 
 # attributes that fastai's classes have
 
-def test_a_tracker_knows_its_position():
-    "As optuna-integration's FastAIV2PruningCallback reads it"
+def test_a_tracker_knows_the_position_of_its_value():
+    "`idx` of a tracker finds its value in `final_record`, as optuna-integration's FastAIV2PruningCallback reads it"
     seen = []
     class Prune(TrackerCallback):
         def after_epoch(self):
@@ -156,7 +156,7 @@ def test_hypers_may_be_set():
     assert learn.opt.opt.param_groups[0]['lr']==.3 and learn.opt.opt.param_groups[0]['momentum']==.5
     with pytest.raises(ValueError, match='for 2 parameter groups.* has 1'): learn.opt.hypers = [dict(lr=.3), dict(lr=.2)]
 
-def test_recorder_says_what_was_cancelled():
+def test_recorder_has_the_flags_of_cancelled_loops():
     learn = fit(learner(), 1)
     assert learn.recorder.cancel_train is False and learn.recorder.cancel_valid is False
 
@@ -170,14 +170,14 @@ def test_a_callback_pickles_after_a_fit(make, comp, tmp_path):
     assert again.best==cb.best and again.watch.better(cb.best-1) and not again.watch.better(cb.best+1)
     assert copy.deepcopy(cb).watch.better(cb.best-1)
 
-# callbacks that answer `hasattr` by an error
+# callbacks for which `hasattr` raises an exception
 
 class NotAList:
-    "As in pytorch-accelerated, whose `__getattr__` raises an exception of its own, so that `hasattr` fails"
+    "As in pytorch-accelerated, `__getattr__` raises something other than AttributeError, so `hasattr` fails"
     __module__ = 'pytorch_accelerated.callbacks'
     def __getattr__(self, k): raise NotImplementedError
 
-def test_one_callback_of_theirs_needs_no_list():
+def test_a_single_pytorch_accelerated_callback_needs_no_list():
     seen = []
     class Notes(NotAList):
         def on_train_epoch_start(self, trainer, **kwargs): seen.append(trainer.run_history.current_epoch)
@@ -195,8 +195,8 @@ names_of_fastai = """array_equal as_tensor attrgetter bz2 class2attr collections
     Sequence shutil SimpleNamespace starmap store_attr string sys tarfile tempfile Tensor threading time torch types typing Union unsqueeze
     urllib warn warnings zipfile Any Callable Dict Set Tuple TypeVar BatchSampler IterableDataset RandomSampler Sampler ismin_torch notmax_torch""".split()
 
-def test_names_of_its_star_are_there():
-    "A file for fastai finds them after its import line is changed; learnkit's own names come first"
+def test_the_names_of_fastais_star_import_exist():
+    "A file written for fastai finds them once its import line is changed; learnkit's own names take precedence"
     names = {}
     exec('from learnkit.all import *', names)
     import collections, math
@@ -206,20 +206,20 @@ def test_names_of_its_star_are_there():
     assert 'copy' not in names and 'datetime' not in names
 
 def test_an_imported_module_is_not_replaced():
-    "fastai replaces `copy` and `datetime` by a function and a class"
+    "fastai's star import replaces `copy` and `datetime` by a function and a class"
     names = {}
     exec('import copy, datetime, time, random\nfrom learnkit.all import *', names)
     assert names['copy'].deepcopy([1])==[1] and names['datetime'].timedelta and names['time'].sleep and names['random'].random
 
 @pytest.mark.slow
-def test_short_names_import_nothing_until_they_are_used():
+def test_names_of_modules_import_them_only_when_used():
     code = "import sys; from learnkit.all import *; a = [m in sys.modules for m in ('pandas','matplotlib')]; hasattr(plt, '__wrapped__'); \
 import inspect; inspect.unwrap(plt); b = 'matplotlib.pyplot' in sys.modules; print(a, b, int(np.arange(4).sum()))"
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
     assert done.stdout=='[False, False] False 6\n'
 
 def test_a_file_with_only_its_import_line_changed(tmp_path):
-    "One of each kind of name that such files use: modules, typing, fastcore, `np`, `Module`, a callback without `super().__init__`"
+    "It uses modules, typing, fastcore, `np`, `Module`, and a callback that does not call `super().__init__`"
     source = """
 from fastai.basics import *
 

@@ -1,5 +1,6 @@
-"""fastNLP's own Trainer beside a Learner that is given the same callback: events in their order, what they are called with, and weights to the bit. It needs
-fastNLP 1.0.1 (`pip install fastNLP 'setuptools<75'`), which imports pkg_resources and is not among the pinned packages."""
+"""The same callback in fastNLP's own Trainer and in a Learner: the same events in the same order and at the same
+positions, as many arguments, and weights equal bit for bit. It needs fastNLP 1.0.1 (`pip install fastNLP
+'setuptools<75'`), which imports pkg_resources and is not among the pinned packages."""
 import warnings
 import pytest, torch
 from learnkit.learner.learner import Learner
@@ -17,7 +18,7 @@ with warnings.catch_warnings():
 NAMES = [n for n in vars(Callback) if n.startswith('on_') and 'checkpoint' not in n]
 
 class Note(Callback):
-    "Notes each event and the position; ends the fit after `stop` batches"
+    "Records each event and the position; ends the fit after `stop` batches"
     def __init__(self, stop=None): super().__init__(); self.seen,self.stop = [],stop
     def note(self, name, trainer, *args):
         self.seen.append((name, trainer.cur_epoch_idx, trainer.batch_idx_in_epoch, trainer.global_forward_batches, len(args)))

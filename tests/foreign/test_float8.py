@@ -1,4 +1,5 @@
-"""`MixedPrecision('fp8')` with torchao's layers, emulated on the CPU: the loop by hand, files without torchao, resume, and what it says where it cannot"""
+"""`MixedPrecision('fp8')` with torchao's layers, emulated on the CPU: equal to a plain PyTorch loop, files that load
+without torchao, resume, and errors where fp8 is not supported."""
 import subprocess, sys
 from functools import partial
 
@@ -42,8 +43,8 @@ def losses(learn): return torch.stack([*map(torch.as_tensor, learn.recorder.trai
 def equal(a, b): return all(map(torch.equal, a.state_dict().values(), b.state_dict().values()))
 def wide(layer, name): return layer.in_features%16==0 and layer.out_features%16==0
 
-def by_hand(model, n_epoch=2, clip=None):
-    "As torchao's documents say it"
+def run_plain_loop(model, n_epoch=2, clip=None):
+    "Train in a plain PyTorch loop as in torchao's documentation; return the losses"
     opt,seen = torch.optim.AdamW(model.parameters(), lr=.01),[]
     for _ in range(n_epoch):
         for x,y in data():
@@ -55,9 +56,9 @@ def by_hand(model, n_epoch=2, clip=None):
     return torch.stack(seen)
 
 @pytest.mark.parametrize('clip', [None, .5])
-def test_the_weights_of_a_loop_by_hand(clip):
+def test_weights_equal_those_of_a_plain_loop(clip):
     model = convert_to_float8_training(net(), module_filter_fn=wide, config=Float8LinearConfig(emulate=True))
-    seen = by_hand(model, clip=clip)
+    seen = run_plain_loop(model, clip=clip)
     learn = learner(fp8(), *clips(clip))
     learn.fit(2)
     assert equal(model, learn.model) and torch.equal(losses(learn), seen)
@@ -76,7 +77,7 @@ def test_losses_are_near_those_of_bf16():
         of[mode] = losses(learn)
     assert 0<(of['bf16']-of['fp8']).abs().max()<.05 and of['fp8'][-1]<of['fp8'][0]
 
-def test_the_model_is_as_before_in_files_and_after_each_end(tmp_path):
+def test_the_model_is_restored_however_a_fit_ends(tmp_path):
     seen = []
     def look(cb): seen.append([type(m).__name__ for m in cb.learn.model] + ['forward' in vars(m) for m in cb.learn.model])
     model = net()
@@ -116,7 +117,7 @@ assert torch.equal(learn.model.eval()(x), preds)
     assert res.returncode==0, res.stderr
 
 @pytest.mark.parametrize('cbs', [[], [partial(EMACallback, .9)]], ids=['plain','ema'])
-def test_a_killed_run_resumes_as_if_it_had_not_stopped(tmp_path, cbs):
+def test_a_killed_run_resumes_exactly(tmp_path, cbs):
     def make(to): return learner(fp8(), CheckpointCallback('2ba'), *[c() for c in cbs], path=tmp_path/to)
     straight = make('a')
     straight.fit(3)
@@ -125,7 +126,7 @@ def test_a_killed_run_resumes_as_if_it_had_not_stopped(tmp_path, cbs):
     resumed.fit(3, resume='auto')
     assert equal(straight.model, resumed.model) and straight.recorder.history['valid_loss']==resumed.recorder.history['valid_loss']
 
-def test_the_filter_and_configuration_are_torchaos():
+def test_the_filter_and_configuration_are_those_of_torchao():
     learn = learner(fp8(module_filter_fn=lambda layer, name: name=='3', config=Float8LinearConfig(emulate=True)))
     used = []
     learn.fit(1, cbs=at('before_batch', lambda cb: used.append([n for n,m in cb.learn.model.named_modules() if 'forward' in vars(m)])))
@@ -133,14 +134,14 @@ def test_the_filter_and_configuration_are_torchaos():
     with pytest.raises(ValueError, match='does not support `enable_fsdp_float8_all_gather`'):
         learner(fp8(config=Float8LinearConfig(emulate=True, enable_fsdp_float8_all_gather=True))).fit(1)
 
-def test_what_it_says_where_it_cannot(monkeypatch):
+def test_errors_where_fp8_is_not_supported(monkeypatch):
     with pytest.raises(TypeError, match='not `init_scale`'): fp8(init_scale=2)
     with pytest.raises(ValueError, match='no layer of the model can compute in fp8'): learner(fp8(), model=nn.Sequential(nn.Linear(32, 5))).fit(1)
     with pytest.raises(ValueError, match=r"this device \(meta\) does not compute in fp8: write `MixedPrecision\('bf16'\)`"): precision.make_float8_config(torch.device('meta'))
     monkeypatch.setitem(sys.modules, 'torchao.float8', None)
     with pytest.raises(ImportError, match=r"MixedPrecision\('fp8'\) needs torchao: pip install"): learner(fp8()).fit(1)
 
-def test_beside_other_callbacks():
+def test_fp8_with_other_callbacks():
     plain = learner(fp8()); plain.fit(1)
     again = learner(fp8(), RecomputeActivations(nn.LayerNorm)); again.fit(1)
     assert equal(plain.model, again.model)
@@ -148,7 +149,7 @@ def test_beside_other_callbacks():
     nested.fit(1)
     assert equal(plain.model, nested.model)
 
-def test_a_compiled_model_is_near():
+def test_losses_of_a_compiled_model_are_near():
     plain,compiled = learner(fp8()),learner(fp8()).compile()
     for learn in (plain, compiled): learn.fit(2)
     assert torch.allclose(losses(plain), losses(compiled), atol=.02)
@@ -161,7 +162,7 @@ class Blocks(nn.Module):
     def forward(self, x): return self.head(self.down(self.up(x).relu()))
 
 def _trains(rank, world):
-    "`fully_shard` computes what DistributedDataParallel does: the layers find the whole weights in both. Tensor parallel layers round otherwise"
+    "FullyShard equals DistributedDataParallel: layers see whole weights. Tensor-parallel layers round differently"
     rows = TensorDataset(*map(torch.cat, zip(*data())))
     def fit(model, *cbs, **kw):
         learn = learner(fp8(), *cbs, model=model, dls=DataLoaders(DataLoader(rows, 8), DataLoader(rows, 8)))

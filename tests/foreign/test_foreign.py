@@ -1,5 +1,5 @@
-"""Callbacks written for fastai, without fastai: a base class, Cancels, metrics, losses and optimizers with fastai's manners,
-sharing nothing with learnkit, must work on its Learner. `test_fastai.py` does the same with the real ones."""
+"""Callbacks written for fastai, without fastai: a base class, Cancels, metrics, losses and optimizers that follow
+fastai's conventions and share no code with learnkit must work in its Learner. `test_fastai.py` tests fastai's own."""
 import re, warnings
 
 import pytest, torch
@@ -9,14 +9,14 @@ import learnkit as core
 from learnkit.loop.events import event
 from toys import Reg, SGD, batches, learner, model
 
-# what fastai's are like
+# classes that follow fastai's conventions
 NAMES = 'Batch Backward Step Train Valid Epoch Fit'.split()
 Theirs = {n: type(f'Cancel{n}Exception', (Exception,), {}) for n in NAMES}
 IN_BATCH = '''before_batch after_pred after_loss before_backward after_cancel_backward after_backward before_step after_step
     after_cancel_batch after_batch'''.split()
 
 class Foreign(GetAttr):
-    "fastai's way: finds handlers by delegation too, gates itself, reads `e.args[0]`, resets `run` after `after_fit`"
+    "Like fastai's: finds handlers by delegation too, checks `run`, reads `e.args[0]`, resets `run` after `after_fit`"
     order,_default,learn,run,run_train,run_valid = 0,'learn',None,True,True,True
     def __call__(self, ev):
         inner = (ev not in IN_BATCH or (self.run_train and getattr(self, 'training', True))
@@ -37,7 +37,7 @@ class Foreign(GetAttr):
     def name(self): return camel2snake(re.sub('Callback$', '', type(self).__name__))
 
 class Metric:
-    "fastai's protocol: `reset`, `accumulate`, `value`, `name`; sums up what `learn.to_detach` gives"
+    "fastai's protocol: `reset`, `accumulate`, `value`, `name`; adds up what `learn.to_detach` returns"
     name = 'mean_error'
     def reset(self): self.total,self.n = 0.,0
     def accumulate(self, learn):
@@ -47,7 +47,7 @@ class Metric:
     def value(self): return self.total/self.n
 
 class Loss:
-    "No module, but it can be moved"
+    "Not an `nn.Module`, but has a method `to`"
     reduction,y_int,device = 'mean',False,None
     def to(self, device): self.device = device
     def __call__(self, pred, targ): return nn.functional.mse_loss(pred, targ, reduction=self.reduction)
@@ -55,7 +55,7 @@ class Loss:
     def decodes(self, x): return x.round()
 
 class Optimizer:
-    "fastai's protocol, no torch optimizer inside"
+    "fastai's protocol, without a PyTorch optimizer inside"
     def __init__(self, params, lr, **kw): self.param_lists,self.hypers,self.state,self.frozen_idx = [list(params)],[dict(lr=lr, wd=0.)],{},0
     def set_hyper(self, k, v):
         for h in self.hypers: h[k] = v
@@ -73,10 +73,10 @@ class Optimizer:
     def freeze_to(self, n): self.frozen_idx = n
 
 class Log(Foreign):
-    "Keeps what it hears of fastai's events"
-    def __init__(self): self.heard = []
+    "Records the fastai events that it receives"
+    def __init__(self): self.received = []
     def __call__(self, ev):
-        if ev in IN_BATCH+OTHERS: self.heard.append(ev)
+        if ev in IN_BATCH+OTHERS: self.received.append(ev)
         super().__call__(ev)
 OTHERS = '''after_cancel_step after_create before_fit before_epoch before_train after_cancel_train after_train before_validate after_cancel_validate after_validate
     after_cancel_epoch after_epoch after_cancel_fit after_fit'''.split()
@@ -89,9 +89,9 @@ EPOCH = ['before_epoch','before_train',*one(True)*2,'after_train','before_valida
 def test_the_events_of_a_fit():
     log = Log()
     learner(n=2, nv=1, cbs=log).fit(2)
-    assert log.heard==['after_create','before_fit',*EPOCH*2,'after_fit']
+    assert log.received==['after_create','before_fit',*EPOCH*2,'after_fit']
 
-# What fires after each Cancel, from fastai 2.8.12: (where, phase) -> what its `after_cancel` is followed by, up to the next before_
+# The two events that follow each Cancel, and the events at which each is raised, from fastai 2.8.12
 AFTER = dict(Batch='after_cancel_batch after_batch', Backward='after_cancel_backward after_backward', Step='after_cancel_step after_step',
              Train='after_cancel_train after_train', Valid='after_cancel_validate after_validate', Epoch='after_cancel_epoch after_epoch',
              Fit='after_cancel_fit after_fit')
@@ -103,20 +103,20 @@ LEGAL = dict(Batch='before_batch after_pred after_loss before_backward after_bac
 @pytest.mark.parametrize('name,at', [(n,at) for n,ats in LEGAL.items() for at in ats.split()])
 @pytest.mark.parametrize('kind', ['theirs', 'subclass', 'ours'])
 def test_every_cancel(name, at, kind):
-    "Matched by the class's name: learnkit cannot know other libraries' classes. A Cancel of learnkit's passes a foreign `__call__` too"
+    "Cancels of other libraries are recognized by class name; learnkit's own Cancels pass through a foreign `__call__`"
     exc = {'theirs': Theirs[name], 'subclass': type('Mine', (Theirs[name],), {}), 'ours': getattr(core, f'Cancel{name}')}[kind]
     class Raises(Log):
         def __call__(self, ev):
             super().__call__(ev)
-            if ev==at and self.heard.count(ev)==1: raise exc() if kind!='ours' else exc
+            if ev==at and self.received.count(ev)==1: raise exc() if kind!='ours' else exc
     cb = Raises()
     learner(n=2, nv=1, cbs=cb).fit(2)
-    i = cb.heard.index(at)
-    assert cb.heard[i+1:i+3]==AFTER[name].split()
-    assert cb.heard[-1]=='after_fit'
+    i = cb.received.index(at)
+    assert cb.received[i+1:i+3]==AFTER[name].split()
+    assert cb.received[-1]=='after_fit'
 
 def test_a_handler_that_raises_a_cancel_without_arguments():
-    "fastai's `__call__` reads `e.args[0]` of what it doesn't know: learnkit's own Cancels have one, and still end what they end"
+    "fastai's `__call__` reads `e.args[0]` of unknown exceptions: learnkit's Cancels have one, so CancelFit works"
     class Stops(Foreign):
         def after_batch(self):
             if self.train_iter==3: raise core.CancelFit
@@ -140,8 +140,8 @@ def test_delegation_and_shadowing():
     with pytest.warns(UserWarning, match=r'shadowing an attribute \(epoch\)'): learn.fit(1)
     assert cb.seen==(1, False, learn.dls, learn.model.weight) and learn.epoch==0 and learn.reads is cb
 
-def test_absent_names_are_absent():
-    "fastai's callbacks ask with `hasattr` whether they are in an LRFinder, in get_preds, …; and look for handlers by delegation"
+def test_hasattr_finds_no_absent_names():
+    "fastai's callbacks look up names such as `lr_finder` by `hasattr`, and handlers by delegation: none may be found"
     class Asks(Foreign):
         def __init__(self): self.had = set()
         def __call__(self, ev):
@@ -157,8 +157,8 @@ def test_absent_names_are_absent():
     learn.get_preds(); assert cb.had=={'gather_preds'}
     assert not hasattr(learn, 'gather_preds') and not hasattr(learn, 'smooth_loss_of_another')
 
-def test_run_lasts_one_fit():
-    "A foreign callback that mutes itself hears the next fit again, also when it never heard `after_fit`"
+def test_run_is_reset_after_each_fit():
+    "A foreign callback that sets `run` to False is called again in the next fit, even if `after_fit` was skipped"
     class Mutes(Log):
         def before_fit(self): self.run = self.learn.n_epoch>1
     cb = Mutes()
@@ -167,22 +167,22 @@ def test_run_lasts_one_fit():
     cb.run = False
     with pytest.raises(ValueError): learn.fit(1, cbs=core.Callback(after_batch=lambda s: (_ for _ in ()).throw(ValueError)))
     assert cb.run
-    learn.fit(2); assert cb.heard[-1]=='after_fit' and cb.run
+    learn.fit(2); assert cb.received[-1]=='after_fit' and cb.run
 
 def test_only_train_loop_and_remove_on_fetch():
-    "Trackers and loggers say by fastai's class attributes that they are not for validate and get_preds"
+    "fastai's class attributes exclude trackers and loggers from `validate` and `get_preds`"
     class Tracker(Log): _only_train_loop = remove_on_fetch = True
     class Board(Log):   remove_on_fetch = True
     class Other(Log): pass
     cbs = [Tracker(), Board(), Other()]
     learn = learner(nv=1, cbs=cbs)
-    for run,hear in ((learn.validate, (False,None,True)), (learn.get_preds, (False,False,True)), (lambda: learn.fit(1), (True,True,True))):
-        for cb in cbs: cb.heard.clear()
+    for run,is_called in ((learn.validate, (False,None,True)), (learn.get_preds, (False,False,True)), (lambda: learn.fit(1), (True,True,True))):
+        for cb in cbs: cb.received.clear()
         run()
-        for cb,h in zip(cbs, hear): assert h is None or bool(cb.heard)==h
+        for cb,h in zip(cbs, is_called): assert h is None or bool(cb.received)==h
 
-def test_fetch_preds_by_hand():
-    "As fastai's FetchPredsCallback does it: remove, get, and be put back, all in a handler"
+def test_hand_written_fetch_preds():
+    "Like fastai's FetchPredsCallback: it is removed, predicts and is added back, all in a handler"
     class Fetch(Foreign):
         remove_on_fetch = True
         def after_validate(self):
@@ -197,8 +197,8 @@ def test_fetch_preds_by_hand():
     assert list(learn.cbs)==cbs and len(learn.recorder.values)==2 and len(cb.preds[0])==8
     torch.testing.assert_close(cb.preds[0], learn.get_preds()[0])
 
-def test_tracker_by_hand(tmp_path):
-    "As fastai's trackers do it: a position in `metric_names`, the last of `values`, prints, `save` and `load(weights_only=)`"
+def test_hand_written_tracker(tmp_path):
+    "Like fastai's trackers: a position in `metric_names`, the last of `values`, `save`, and `load(weights_only=)`"
     class Tracker(Foreign):
         order,_only_train_loop,remove_on_fetch = 60,True,True
         def before_fit(self):
@@ -214,8 +214,8 @@ def test_tracker_by_hand(tmp_path):
     assert cb.path_==tmp_path/'models/sub/best.pth' and cb.path_.is_file()
     assert cb.best==pytest.approx(min(r[1] for r in learn.recorder.values)) and learn.validate()[0]==pytest.approx(cb.best)
 
-def test_mixup_by_hand():
-    "Swaps the loss function in `before_train`; after an error there is nobody to put it back, but the Learner"
+def test_hand_written_mixup():
+    "Replaces the loss function until `after_train`; after an error, the Learner restores it"
     class Mix(Foreign):
         run_valid = False
         def before_train(self): self.old,self.learn.loss_func = self.learn.loss_func,self.lf
@@ -229,8 +229,8 @@ def test_mixup_by_hand():
         else: learn.fit(2)
         assert learn.loss_func is loss
 
-def test_accumulation_clip_and_scaling_by_hand():
-    "The order of the events lets GradientAccumulation (6), MixedPrecision (10) and GradientClip (11) work: compared with a loop by hand"
+def test_hand_written_accumulation_clipping_and_scaling():
+    "Callbacks like fastai's GradientAccumulation, MixedPrecision and GradientClip equal a plain PyTorch loop"
     class Accumulate(Foreign):
         order,run_valid = 6,False
         def before_fit(self): self.count = 0
@@ -259,7 +259,7 @@ def test_accumulation_clip_and_scaling_by_hand():
             opt.step(); opt.zero_grad()
     assert torch.equal(m.weight, learn.model.weight) and torch.equal(m.bias, learn.model.bias)
 
-def test_scheduler_by_hand():
+def test_hand_written_scheduler():
     class Sched(Foreign):
         order,run_valid = 60,False
         def before_fit(self): self.hps = []
@@ -270,7 +270,7 @@ def test_scheduler_by_hand():
     learn.fit(2)
     assert learn.recorder.hps==pytest.approx([.1*(1-i/8) for i in range(8)])==learn.recorder.lrs
 
-def test_everything_may_be_written():
+def test_every_attribute_may_be_assigned():
     class Writes(Foreign):
         def before_fit(self): self.learn.scaler,self.learn.anything = None,3
         def before_batch(self): self.learn.xb,self.learn.yb = (self.x*2,),(self.y+1,)
@@ -294,7 +294,7 @@ def test_metric_loss_and_optimizer_by_protocol():
     assert torch.equal(dec, preds.round()) and len(losses)==len(targs) and learn.loss_func.reduction=='mean'
     torch.testing.assert_close(losses, ((preds/10-targs)**2)[:,0])
 
-def test_a_logger_that_asks_for_noop():
+def test_the_logger_can_be_compared_with_noop():
     "fastai's progress bar writes only if `learn.logger != noop`, where noop is fastai's own"
     def noop(x=None, *args, **kwargs): return x
     seen = []
@@ -305,8 +305,8 @@ def test_a_logger_that_asks_for_noop():
     with learn.no_logging(): learn.fit(1)
     assert seen==[True,False,False,False]
 
-def test_autocast_by_hand():
-    "Entered in before_batch, left in after_loss: a Cancel or an error between must be mended with `cleanup`, the event that fastai lacks (D2)"
+def test_hand_written_autocast():
+    "A context entered in `before_batch` is exited after a Cancel or an error by `cleanup`, which fastai lacks (D2)"
     depth = [0]
     class Cast(Foreign):
         order,open = 10,False

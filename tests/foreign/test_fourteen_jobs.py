@@ -1,4 +1,5 @@
-"""The scripts of `tests/bench/scripts.py`: with a Learner each is a few lines, gives the bits of its loop by hand, and goes on after a kill as if nothing had been."""
+"""The scripts of `tests/bench/scripts.py`: with a Learner each takes a few lines, trains the same weights bit for bit
+as its plain PyTorch loop, and resumes exactly after a kill."""
 import os, sys, warnings
 from pathlib import Path
 import pytest
@@ -24,7 +25,7 @@ def test_several_processes():
     got = alone('ddp')
     assert (got['ours'], got['difference'], got['resumes'])==(2, 0, True)
 
-def test_what_differs_is_seen():
+def test_a_difference_is_found():
     (_,*a),(_,*b) = (run(jobs['gcn'], 'by_hand') for _ in range(2))
     assert largest_difference(a, b)==0
     b[0]['a.weight'][0,0] += 1e-7

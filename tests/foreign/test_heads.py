@@ -1,5 +1,6 @@
-"""Bodies, heads and layers of the models of torchvision, timm and transformers, without weights to download. What the head is, the library says by what
-depends on the number of classes; what the layers are, timm says. Each library is needed for its own tests only."""
+"""Body, head and layers of models of torchvision, timm and transformers, created without pretrained weights. The
+expected head is what depends on the number of classes, the expected layers are timm's. Each library is needed for its
+own tests only."""
 from functools import partial
 import warnings
 import pytest, torch
@@ -9,7 +10,7 @@ from learnkit.all import Learner, body_and_head, by_depth, head_params, layer_de
 
 slow = pytest.mark.slow
 def meta(make, **kw):
-    "Make a model without memory for its weights"
+    "Create a model on the meta device, without memory for its weights"
     with torch.device('meta'), warnings.catch_warnings():
         warnings.simplefilter('ignore')
         return make(**kw)
@@ -17,12 +18,12 @@ def meta(make, **kw):
 def sizes(model): return {n:p.shape for n,p in model.named_parameters()}
 def names(model, ps): d = {id(p):n for n,p in model.named_parameters()}; return {d[id(p)] for p in ps}
 def by_classes(a, b):
-    "The parameters whose sizes depend on the number of classes"
+    "Return the names of the parameters whose sizes differ: those that depend on the number of classes"
     a,b = sizes(a),sizes(b)
     return {n for n in a if a[n]!=b[n]}
 
 def check(model, head=None):
-    "Is each parameter in one group, the head last?"
+    "Check that each parameter is in exactly one group, and the head in the last one"
     every = sorted(id(p) for p in model.parameters())
     groups = body_and_head(model)
     assert len(groups)==2 and sorted(id(p) for g in groups for p in g)==every
@@ -52,8 +53,8 @@ def test_torchvision(name):
 
 @slow
 @pytest.mark.parametrize('name', ['fcn_resnet50','deeplabv3_resnet50','lraspp_mobilenet_v3_large','fasterrcnn_resnet50_fpn'])
-def test_what_torchvision_does_not_classify(name):
-    "A head is found where it can be; else there is an error, and no guess"
+def test_torchvision_models_that_are_not_classifiers(name):
+    "A head is found where that is possible; otherwise a ValueError is raised instead of a guess"
     tv = pytest.importorskip('torchvision')
     make = partial(meta, tv.models.get_model, name=name, weights=None, weights_backbone=None)
     model = make(num_classes=7)
@@ -69,7 +70,7 @@ TIMM = ('resnet18 resnetv2_50 efficientnet_b0 mobilenetv3_small_050 convnext_att
 @slow
 @pytest.mark.parametrize('name', TIMM)
 def test_timm(name):
-    "`by_depth` is what timm's own optimizers decay by"
+    "`by_depth` and `layer_decay` agree with the layer decay of timm's own optimizers"
     timm = pytest.importorskip('timm')
     make = partial(meta, timm.create_model, model_name=name)
     model = make(num_classes=7)
@@ -105,8 +106,8 @@ def test_transformers(name):
     assert by_classes(model, make(11))<=head and not any(n.startswith(model.base_model_prefix+'.') for n in head)
 
 @slow
-def test_where_there_is_no_head():
-    "Weights of a head that are those of the embedding would have been frozen, and nothing trained"
+def test_models_without_a_head_raise():
+    "A head that shares the embedding's weights would be frozen with the body, and nothing would be trained"
     tr = pytest.importorskip('transformers')
     with pytest.raises(ValueError, match='shares those of the embedding'): body_and_head(meta(tr.AutoModelForCausalLM.from_config, config=hf('gpt2', n_layer=2)))
     with pytest.raises(ValueError, match='it is a base model'): body_and_head(meta(tr.AutoModel.from_config, config=hf('bert', num_hidden_layers=1)))
@@ -115,7 +116,7 @@ def test_where_there_is_no_head():
 
 @slow
 def test_fine_tuning_a_model_of_timm():
-    "Only the head and the norms are trained at first; then each group by its own rate"
+    "Only the head and the norms are trained while the body is frozen; `fine_tune` then trains all layers"
     timm = pytest.importorskip('timm')
     torch.manual_seed(0)
     model,x = timm.create_model('resnet18', num_classes=2),torch.randn(8, 3, 32, 32)
@@ -129,21 +130,21 @@ def test_fine_tuning_a_model_of_timm():
     assert all(p.requires_grad for p in model.parameters()) and not torch.equal(model.conv1.weight, before['conv1.weight'])
 
 @slow
-def test_adapters_are_split_by_what_is_trained():
-    "A frozen body has no parameters for a group"
+def test_by_depth_has_only_trained_parameters():
+    "Frozen parameters are in no group"
     timm = pytest.importorskip('timm')
     model = timm.create_model('vit_tiny_patch16_224', num_classes=3, depth=2)
     for n,p in model.named_parameters(): p.requires_grad_('norm' in n or 'head' in n)
     assert names(model, sum(by_depth(model), []))=={n for n,p in model.named_parameters() if p.requires_grad}
 
-# what always runs
+# tests that need none of these libraries
 
 class Net(nn.Module):
     def __init__(self): super().__init__(); self.body,self.head = nn.Sequential(*(nn.Linear(4,4) for _ in range(3))),nn.Linear(4,2)
     def forward(self, x): return self.head(self.body(x))
 
-def test_rates_that_a_group_has_are_kept():
-    "Also over several fits, and with a schedule"
+def test_learning_rates_that_the_splitter_sets_are_preserved():
+    "Over several fits, with a schedule, and after freezing"
     m,x = Net(),torch.randn(8,4)
     def split(m): return [dict(params=[*m.body.parameters()], lr=1e-4), dict(params=[*m.head.parameters()], lr=3e-2)]
     learn = Learner([[(x, torch.arange(8)%2)]]*2, m, F.cross_entropy, splitter=split)

@@ -1,4 +1,5 @@
-"Callbacks of Hugging Face's Trainer in a Learner: the same model, data and optimizer in the Trainer gives the same events, stopping epoch and weights"
+"""Callbacks of Hugging Face's Trainer, in the Trainer and in a Learner with the same model, data and optimizer: the
+same events, stopping epoch and weights."""
 import pytest, torch
 from torch import nn
 import torch.nn.functional as F
@@ -46,7 +47,7 @@ def ours(cbs, epochs, path=None, **kwargs):
 
 def equal(a, b): return all(torch.equal(p, q) for p,q in zip(a.net.parameters(), b.parameters(), strict=True))
 
-def notes():
+def make_recorder():
     class Notes(TrainerCallback):
         def __init__(self): self.notes = []
     for k in 'train_begin epoch_begin step_begin pre_optimizer_step optimizer_step substep_end step_end epoch_end evaluate prediction_step train_end'.split():
@@ -58,7 +59,7 @@ def notes():
 
 @pytest.mark.parametrize('accumulate', [1,2])
 def test_the_same_events_at_the_same_steps(accumulate, tmp_path):
-    a,b = notes(),notes()
+    a,b = make_recorder(),make_recorder()
     m,_ = theirs([a], 2, tmp_path, accumulate)
     learn = ours([b, *([GradientAccumulation(8*accumulate)] if accumulate>1 else [])], 2)
     assert a.notes == b.notes
@@ -71,14 +72,14 @@ def test_early_stopping(kw, tmp_path):
     assert len(learn.recorder.history) == round(trainer.state.epoch) < 40 and equal(m, learn.model)
     assert learn.early_stopping.theirs.early_stopping_patience_counter == kw['early_stopping_patience']
 
-def test_another_number_may_decide():
+def test_early_stopping_without_its_metric_is_inactive():
     learn = ours([], 0)
     view_of(HFArguments, learn).metric_for_best_model = 'eval_nothing'
     learn.add_cb(EarlyStoppingCallback())
-    learn.fit(2)   # the stopper warns that there is no such number, and is off, as there
+    learn.fit(2)   # it warns that this metric is missing and is inactive, as in the Trainer
     assert len(learn.recorder.history)==2
 
-def test_what_it_sees_at_the_end_of_a_step(tmp_path):
+def test_the_state_at_the_end_of_a_step(tmp_path):
     def look():
         class Look(TrainerCallback):
             def __init__(self): self.seen = []
@@ -89,7 +90,7 @@ def test_what_it_sees_at_the_end_of_a_step(tmp_path):
     theirs([a], 3, tmp_path); ours([b], 3)
     assert a.seen == b.seen
 
-def test_an_epoch_may_be_ended(tmp_path):
+def test_a_callback_may_end_an_epoch(tmp_path):
     class Short(TrainerCallback):
         def on_step_end(self, args, state, control, **kwargs):
             if state.global_step % 2==0: control.should_epoch_stop = True
@@ -97,7 +98,7 @@ def test_an_epoch_may_be_ended(tmp_path):
     m,_ = theirs([Short()], 3, tmp_path)
     assert equal(m, ours([Short()], 3).model)
 
-def test_a_resumed_run_has_the_state(tmp_path):
+def test_a_resumed_run_restores_the_state(tmp_path):
     def stop(): return EarlyStoppingCallback(2, .2)
     whole = ours([stop()], 40, path=tmp_path)
     n = len(whole.recorder.history)

@@ -1,5 +1,6 @@
-"""The same job with learnkit and with HF's Trainer: the same order of data, AdamW without decay of biases and norms, linear warm-up and decline, clipping to 1.
-The jobs are the functions `ours` and `theirs`; `nbs/examples/transformers_classifier.ipynb` has the first at work."""
+"""The same job with learnkit and with HF's Trainer: the same order of data, AdamW without decay of biases and norms,
+linear warm-up and decay, gradients clipped to a norm of 1. The jobs are the functions `ours` and `theirs`;
+`nbs/examples/transformers_classifier.ipynb` runs the first."""
 import inspect
 import pytest, torch
 from torch.optim import AdamW
@@ -36,7 +37,7 @@ def lines(f): return len([l for l in inspect.getsource(f).splitlines()[1:] if l.
 def flat(model): return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 def test_a_classifier_ends_with_the_same_weights(tmp_path):
-    "Bit for bit"
+    "The weights are equal bit for bit"
     data = items('classes'),items('classes', 11, 1)
     a,b = make('classes'),make('classes')
     learn,trainer = ours(a, *data, tmp_path),theirs(b, *data, tmp_path)
@@ -46,7 +47,7 @@ def test_a_classifier_ends_with_the_same_weights(tmp_path):
     assert learn.validate()[1]==pytest.approx(last['eval_accuracy']) and learn.validate()[0]==pytest.approx(last['eval_loss'], rel=1e-4)
 
 def test_a_causal_model_ends_with_the_same_weights(tmp_path):
-    "To rounding: Trainer divides the sum of the tokens' losses where the model takes their mean"
+    "The weights are equal up to rounding: Trainer divides the summed token losses, the model takes their mean"
     rows = items('causal')
     a,b = make('causal'),make('causal')
     ours(a, rows, rows[:7], tmp_path); theirs_causal(b, rows, tmp_path)
@@ -61,7 +62,7 @@ def theirs_causal(model, train, path, **kw):
     return trainer
 
 def test_accumulated_steps_are_the_same(tmp_path):
-    "Each token of an accumulated step counts once, in both"
+    "Both weight each token of an accumulated step equally"
     rows = items('causal', 24)
     a,b = make('causal'),make('causal')
     dls = DataLoaders.from_dsets(rows, bs=4, collate_fn=pad, shuffle=False)

@@ -1,4 +1,5 @@
-"Callbacks of Keras in a Learner: the same model, data and optimizer in Keras's own `fit` gives the same events, numbers, rates and weights"
+"""Keras's callbacks, in Keras's own `fit` and in a Learner with the same model, data and optimizer: the same events,
+logs, learning rates and weights."""
 import os, warnings
 import numpy as np, pytest, torch
 from torch import nn
@@ -15,7 +16,7 @@ y = x.sum(1, keepdims=True)
 xv,yv = x[:16]+1,y[:16]+4
 
 def model():
-    keras.utils.clear_session(); keras.utils.set_random_seed(0)   # names of layers are counted, and are part of what a run is
+    keras.utils.clear_session(); keras.utils.set_random_seed(0)   # numbered layer names identify a run
     m = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(8, activation='tanh'), keras.layers.Dense(1)])
     return m
 
@@ -35,7 +36,7 @@ def ours(cbs, epochs):
     return learn
 
 class Notes(kc.Callback):
-    "Each event that Keras has, with its number and the names in its logs"
+    "Records each event with its index and, at the end of an epoch, the names in its logs"
     def __init__(self): super().__init__(); self.notes = []
 for k in 'train_begin train_end test_begin test_end epoch_begin epoch_end train_batch_begin train_batch_end test_batch_begin test_batch_end'.split():
     def f(self, *args, k=k, logs=None):
@@ -61,7 +62,7 @@ def test_early_stopping_restores_the_best_weights():
 @pytest.mark.parametrize('make', [
     lambda: kc.LearningRateScheduler(lambda epoch,lr: lr*.7),
     lambda: kc.ReduceLROnPlateau('val_loss', factor=.5, patience=1, min_delta=.3, cooldown=1)], ids=['schedule','plateau'])
-def test_rates(make):
+def test_learning_rates(make):
     m,a,learn,b = both(make)
     assert learn.opt.hypers[-1]['lr'] == pytest.approx(float(m.optimizer.learning_rate)) != .05
     assert close(m, learn.model)
@@ -84,7 +85,7 @@ def test_lambda_and_csv(tmp_path):
     lines = (tmp_path/'log.csv').read_text().splitlines()
     assert lines[0]=='epoch,loss,val_loss' and len(lines)==4
 
-def test_a_resumed_run_has_the_state(tmp_path):
+def test_a_resumed_run_restores_the_state(tmp_path):
     from learnkit.all import CheckpointCallback
     def run(epochs, **kwargs):
         tx,ty,vx,vy = map(torch.tensor, (x,y,xv,yv))

@@ -1,4 +1,5 @@
-"Callbacks of Lightning in a Learner: the same model, data and optimizer in Lightning's trainer gives the same events, stopping epoch and weights"
+"""Lightning's callbacks, in Lightning's trainer and in a Learner with the same model, data and optimizer: the same
+events, stopping epoch and weights."""
 import pytest, torch
 from torch import nn
 import torch.nn.functional as F
@@ -39,11 +40,11 @@ def ours(cbs, epochs, **kwargs):
 
 def equal(a, b): return all(torch.equal(p, q) for p,q in zip(a.parameters(), b.parameters(), strict=True))
 
-def notes(but=()):
+def make_recorder(excluded=()):
     class Notes(lc.Callback):
         def __init__(self): self.notes = []
     for k in [*vars(lc.Callback)]:
-        if k.startswith(('on_','setup','teardown')) and k not in but:
+        if k.startswith(('on_','setup','teardown')) and k not in excluded:
             def f(self, trainer, pl_module, *args, k=k, stage=None):
                 last = [a for a in args if isinstance(a, int)]
                 self.notes.append((k, trainer.current_epoch, trainer.global_step, *last[:1]))
@@ -51,15 +52,15 @@ def notes(but=()):
     return Notes()
 
 def test_the_same_events_with_the_same_counters():
-    but = 'on_before_zero_grad', 'on_save_checkpoint', 'on_load_checkpoint'
-    a,b = notes(but),notes(but)
+    excluded = 'on_before_zero_grad', 'on_save_checkpoint', 'on_load_checkpoint'
+    a,b = make_recorder(excluded),make_recorder(excluded)
     m,_ = theirs([a], 2); learn = ours([b], 2)
     assert equal(m, learn.model)
-    ends = 'on_train_end','on_fit_end','teardown'   # Lightning has counted the epoch by then
+    ends = 'on_train_end','on_fit_end','teardown'   # Lightning increments the epoch before these
     assert [n if n[0] not in ends else n[:1] for n in a.notes] == [n if n[0] not in ends else n[:1] for n in b.notes]
 
-def test_gradients_are_cleared_later():
-    a,b = notes(),notes()
+def test_on_before_zero_grad_is_called_as_often():
+    a,b = make_recorder(),make_recorder()
     theirs([a], 1); ours([b], 1)
     count = lambda o: sum(n[0]=='on_before_zero_grad' for n in o.notes)
     assert count(a)==count(b)==6
@@ -78,7 +79,7 @@ def test_lambda_and_timer():
     assert [v for _,v in seen] == pytest.approx([r['valid_loss'] for r in learn.recorder.history])
     assert learn.timer.theirs.time_elapsed()>0
 
-def test_what_changes_gradients_changes_the_same():
+def test_a_callback_changes_gradients_and_learning_rates():
     class Clip(lc.Callback):
         def on_before_optimizer_step(self, trainer, pl_module, optimizer):
             for g in optimizer.param_groups: nn.utils.clip_grad_norm_(g['params'], .1)
@@ -88,8 +89,8 @@ def test_what_changes_gradients_changes_the_same():
     m,_ = theirs([Clip()], 3)
     assert equal(m, ours([Clip()], 3).model)
 
-def test_two_phases_of_inference():
-    b = notes()
+def test_events_of_validation_and_prediction():
+    b = make_recorder()
     learn = ours([], 1)
     learn.add_cb(b)
     learn.validate(); learn.get_preds()
@@ -106,11 +107,11 @@ def test_an_exception_is_reported():
     assert isinstance(cb.seen, ZeroDivisionError)
 
 @pytest.mark.parametrize('make', [lambda d: lc.ModelCheckpoint(str(d)), lambda d: lc.GradientAccumulationScheduler({0:2})])
-def test_what_needs_the_inside_of_the_trainer_raises(make, tmp_path):
+def test_callbacks_that_need_lightnings_trainer_raise(make, tmp_path):
     with pytest.raises(TypeError, match="works only in Lightning's own trainer: write `(SaveModelCallback|GradientAccumulation)"): ours([make(tmp_path)], 1)
 
-def test_a_copy_of_the_module_is_one_of_the_model():
-    "As each callback for averages makes it"
+def test_a_copy_of_the_module_is_a_copy_of_the_model():
+    "Callbacks that average weights copy the module"
     import copy, pickle
     class Average(lc.Callback):
         def on_fit_start(self, trainer, pl_module):
@@ -125,7 +126,7 @@ def test_a_copy_of_the_module_is_one_of_the_model():
     twin = copy.deepcopy(learn)
     assert twin.average.theirs.trainer.learn is twin
 
-def test_a_resumed_run_has_the_state(tmp_path):
+def test_a_resumed_run_restores_the_state(tmp_path):
     def stop(): return lc.EarlyStopping('val_loss', patience=3, min_delta=.2)
     whole = ours([stop()], 40, path=tmp_path)
     n = len(whole.recorder.history)

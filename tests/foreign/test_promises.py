@@ -1,5 +1,5 @@
-"""The promises of the five documents on callbacks that learnkit grew from. `promises.md` lists them, with the test that holds us to each; those that no other
-file tests are tested here."""
+"""The promises of the five documents on callbacks that learnkit started from. `promises.md` lists them with the test of
+each; those that no other file tests are tested here."""
 import ast, gc, os, re, weakref
 from pathlib import Path
 import pytest, torch
@@ -17,15 +17,15 @@ folder = Path(os.environ.get('LEARNKIT_SEEDS', here.parents[2]/'shared/seeds'))
 # the table
 
 def rows():
-    "Of `promises.md`: document, first and last line, what is promised, test"
+    "Yield (document, first line, last line, promise, test) of each row of `promises.md`"
     document = None
     for line in (here/'promises.md').read_text(encoding='utf-8').splitlines():
         if m := re.match(r'## (\d+):', line): document = m[1]
         if not (m := re.match(r'\| (\d+)(?:-(\d+))? \| (.+) \| (\S+) \|$', line)): continue
         yield document,int(m[1]),int(m[2] or m[1]),m[3],m[4]
 
-def defined(path):
-    "The names of the tests of a file"
+def functions_in(path):
+    "The names of the functions that a file defines"
     tree = ast.parse(path.read_text(encoding='utf-8'))
     return {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
 
@@ -35,7 +35,7 @@ def test_each_promise_has_its_test():
     for document,first,_,what,test in rows():
         if test=='-': continue
         file,name = test.split('::')
-        if name not in defined(here/file): wrong.append(f'{document}:{first} {what}: there is no {test}')
+        if name not in functions_in(here/file): wrong.append(f'{document}:{first} {what}: there is no {test}')
     assert wrong==[]
     assert len([*rows()])>100
 
@@ -53,7 +53,7 @@ def test_no_line_is_skipped(document):
 
 @pytest.mark.parametrize('document,library', [('000','fastNLP'), ('002','fastNLP'), ('003','Composer'), ('004','pytorch-accelerated')])
 def test_each_event_of_a_line_belongs_to_a_promise(document, library):
-    "A line that names an event is in a row with a test; all events of the library are named"
+    "Each line that names an event of the library is in a row with a test"
     lines,named = text_of(document),set()
     for n,line in enumerate(lines, 1):
         events = {k for k in names_in(library) if re.search(rf'\b{k}\b', line)}
@@ -94,7 +94,7 @@ def run(t, **kwargs):
     return t
 
 @pytest.mark.parametrize('error', [ValueError('wrong'), KeyboardInterrupt(), SystemExit(3), nlp.EarlyStopException('enough')], ids=lambda e: type(e).__name__)
-def test_fastnlp_ends_whatever_happens(error):
+def test_fastnlp_calls_on_train_end_after_any_exception(error):
     seen = []
     class Ends(nlp.Callback):
         def on_after_backward(self, trainer): raise error
@@ -104,7 +104,7 @@ def test_fastnlp_ends_whatever_happens(error):
     except BaseException as e: assert e is error and not isinstance(e, nlp.EarlyStopException)
     assert seen==[error, 'end']
 
-def test_fastnlp_counts_before_it_calls():
+def test_fastnlp_updates_its_counters_before_callbacks():
     seen = []
     class Counts(nlp.Callback):
         def note(self, t): seen.append((t.n_epochs, t.cur_epoch_idx, t.global_forward_batches, t.batch_idx_in_epoch, t.num_batches_per_epoch, t.n_batches))
@@ -114,14 +114,14 @@ def test_fastnlp_counts_before_it_calls():
     run(trainer([Counts()]))
     assert seen[:3]==[(2,0,0,0,3,6), (2,0,1,1,3,6), (2,0,1,1,3,6)] and seen[6]==(2,1,3,0,3,6) and seen[-1]==(2,2,6,0,3,6)
 
-def test_fastnlp_gives_the_batch_after_input_mapping():
+def test_fastnlp_passes_the_batch_after_input_mapping():
     seen = []
     class Sees(nlp.Callback):
         def on_train_batch_begin(self, trainer, batch, indices): seen.append((type(batch), sorted(batch), batch['x'].device==trainer.device))
     run(trainer([Sees()], train=batches(key='words'), input_mapping=lambda b: {'x':b.get('words', b.get('x')), 'target':b['target']}))
     assert seen==[(dict, ['target','x'], True)]*6
 
-def test_fastnlp_says_which_samples_if_it_knows():
+def test_fastnlp_passes_the_sample_indices_if_known():
     seen = []
     class Sees(nlp.Callback):
         def on_train_batch_begin(self, trainer, batch, indices): seen.append(indices)
@@ -133,7 +133,7 @@ def test_fastnlp_says_which_samples_if_it_knows():
     run(t)
     assert [[*map(int, o)] for o in seen]==[[0,1,2],[3,4,5]]
 
-def test_fastnlp_tells_before_a_model_is_saved_or_loaded(tmp_path):
+def test_fastnlp_calls_before_a_model_is_saved_or_loaded(tmp_path):
     seen = []
     class Says(nlp.Callback):
         def on_save_model(self, trainer): seen.append(('save', any(tmp_path.rglob('*.tar'))))
@@ -151,7 +151,7 @@ def test_fastnlp_names_a_function_by_its_name():
     t = trainer()
     assert [cb.callback_name for cb in t.callback_manager.class_callbacks]==['says_hello']
 
-def test_fastnlp_keeps_what_a_callback_writes_into_state(tmp_path):
+def test_fastnlp_saves_what_a_callback_writes_into_state(tmp_path):
     class Keeps(nlp.Callback):
         def on_train_epoch_end(self, trainer): trainer.state['seen'] = trainer.state.get('seen', 0)+1
     t = run(trainer([Keeps()]))
@@ -187,17 +187,17 @@ def test_fastnlp_filters_count_calls():
     assert seen==[(1,0,0),(2,0,1),(3,1,2)]
 
 def test_fastnlp_markers():
-    said = []
+    calls = []
     def named(name, marker):
         @nlp.Trainer.on(nlp.Event.on_train_begin(), marker=marker)
-        def f(trainer): said.append(name)
+        def f(trainer): calls.append(name)
     for name,marker in (('next',None), ('one','a'), ('every','all')): named(name, marker)
     try:
         for marker in (None,'a','b'):
             run(trainer(n_epochs=1, marker=marker))
-            said.append('-')
+            calls.append('-')
     finally: nlp.Trainer.waiting.clear()
-    assert said==['next','every','-','one','every','-','every','-']
+    assert calls==['next','every','-','one','every','-','every','-']
 
 def test_fastnlp_evaluates_after_the_epoch_is_over():
     order = []
@@ -208,20 +208,20 @@ def test_fastnlp_evaluates_after_the_epoch_is_over():
     run(trainer([Notes()], evaluate_every=-2))
     assert order==['batch']*3+['epoch']+['batch']*3+['epoch','evaluate']
 
-def test_fastnlp_evaluates_when_a_function_says_so():
-    "It gets the trainer, after each batch"
-    asked,evaluated = [],[]
+def test_fastnlp_evaluates_when_a_function_returns_true():
+    "The function is called with the trainer after each batch"
+    calls,evaluated = [],[]
     def when(trainer):
-        asked.append(trainer.global_forward_batches)
+        calls.append(trainer.global_forward_batches)
         return trainer.global_forward_batches in (2,3)
     class Notes(nlp.Callback):
         def on_evaluate_end(self, trainer, results): evaluated.append((trainer.global_forward_batches, sorted(results)))
     run(trainer([Notes()], evaluate_every=when))
     names = ['acc#acc','valid_loss#valid_loss']
-    assert asked==[1,2,3,4,5,6] and evaluated==[(2,names),(3,names)]
+    assert calls==[1,2,3,4,5,6] and evaluated==[(2,names),(3,names)]
 
-def test_fastnlp_gives_the_state_when_trainer_and_driver_have_theirs(tmp_path):
-    "By `callback_name`: another class under the same name gets it"
+def test_fastnlp_loads_callback_states_after_trainer_and_driver(tmp_path):
+    "A state is assigned by `callback_name`, also to a different class of that name"
     class Keeps(nlp.Callback):
         callback_name = 'mine'
         def on_save_checkpoint(self, trainer): return dict(weight=trainer.model.linear.weight.sum().item())
@@ -238,7 +238,7 @@ def test_fastnlp_gives_the_state_when_trainer_and_driver_have_theirs(tmp_path):
     assert reads.got==(dict(weight=w), w, 2, 'kept') and other.got is None
 
 @pytest.mark.parametrize('monitor', ['acc#acc', lambda results: results['acc#acc']])
-def test_fastnlp_watches_a_name_or_a_function_of_the_results(monitor):
+def test_fastnlp_monitors_a_name_or_a_function_of_the_results(monitor):
     seen = []
     class Watch(nlp.HasMonitorCallback):
         def on_evaluate_end(self, trainer, results): seen.append((self.get_monitor_value(results), float(results['acc#acc'])))
@@ -246,14 +246,14 @@ def test_fastnlp_watches_a_name_or_a_function_of_the_results(monitor):
     assert len(seen)==2 and all(type(a) is float and a==b for a,b in seen)
 
 class Weights(nlp.Callback):
-    "Notes the weights at each evaluation, and gives it a result"
+    "Records the weights at each evaluation; `watch` returns the prescribed result of the latest"
     def __init__(self, values): self.values,self.weights = values,[]
     def on_evaluate_end(self, trainer, results): self.weights.append(trainer.model.linear.weight.detach().clone())
     def watch(self, results): return self.values[len(self.weights)-1]
 
 @pytest.mark.parametrize('how', ['memory','folder','functions'])
 def test_fastnlp_loads_the_best_model(how, tmp_path):
-    "Saved when it is the best so far, loaded when the run ends, and deleted unless it is to stay"
+    "Saved at each new best result, loaded at the end of the run, and deleted unless `delete_after_train=False`"
     notes,folder,used = Weights([1., 3., 2.]),tmp_path/'best',[]
     def save(to): torch.save(t.model.state_dict(), to/'own.pt')
     def load(of):
@@ -268,14 +268,14 @@ def test_fastnlp_loads_the_best_model(how, tmp_path):
     assert used==([['own.pt']] if how=='functions' else [])
 
 def test_fastnlp_runs_again_when_the_best_model_was_deleted(tmp_path):
-    "A second run without a better result has nothing to load: it raised FileNotFoundError"
+    "A second run without a better result has no file to load; it used to raise FileNotFoundError"
     notes = Weights([2., 1.])
     t = trainer([notes, nlp.LoadBestModelCallback(notes.watch, save_folder=tmp_path/'best')], 1)
     run(run(t))
     assert torch.equal(t.model.linear.weight, notes.weights[1])
 
 def test_fastnlp_saves_models_and_checkpoints(tmp_path):
-    "In folders that `load_model` and `load_checkpoint` take; with the best, its results; and where a run ends early"
+    "`load_model` and `load_checkpoint` read the folders; the best has its results; an early end saves as well"
     notes = Weights([1., 3., 2.])
     class Ends(nlp.Callback):
         def on_evaluate_end(self, trainer, results):
@@ -292,7 +292,7 @@ def test_fastnlp_saves_models_and_checkpoints(tmp_path):
     again.load_checkpoint(tmp_path/'whole/epoch_2')
     assert again.cur_epoch_idx==2 and torch.equal(again.model.linear.weight, notes.weights[1])
 
-def test_fastnlp_saves_at_no_other_exception(tmp_path):
+def test_fastnlp_saves_only_at_the_given_exceptions(tmp_path):
     class Fails(nlp.Callback):
         def on_train_epoch_end(self, trainer): raise ValueError
     for classes in (nlp.EarlyStopException, None, (KeyError,)):
@@ -302,7 +302,7 @@ def test_fastnlp_saves_at_no_other_exception(tmp_path):
     assert [p.name for p in tmp_path.iterdir()]==['epoch_1-batch_3-exception_ValueError']
 
 @pytest.mark.parametrize('bar,rows', [(None,0), ('raw',2), ('tqdm',2), ('rich',2), ('auto',2)])
-def test_fastnlp_shows_what_progress_bar_says(bar, rows, capsys):
+def test_fastnlp_progress_bar_chooses_the_display(bar, rows, capsys):
     trainer(progress_bar=bar).run()
     assert len([o for o in capsys.readouterr().out.splitlines() if re.match(r'[01] ', o)])==rows
 
@@ -321,7 +321,7 @@ def test_fastnlp_evaluates_more_data():
     assert t.learn.recorder.history['more_loss'][-1]==pytest.approx(other[0])
 
 def test_fastnlp_raises_for_what_it_cannot_do():
-    "Arguments of the twelve classes that were ignored"
+    "Wrong and unsupported arguments raise; they used to be ignored"
     for wrong,match in [(lambda: nlp.CheckpointCallback(every_n_epoch=1), 'every_n_epoch'), (lambda: nlp.LoadBestModelCallback('acc', folder='x'), 'folder'),
                         (lambda: nlp.RawTextCallback(print_evry=1), 'print_evry')]:
         with pytest.raises(TypeError, match=match): wrong()
@@ -359,7 +359,7 @@ def test_composer_takes_any_argument():
         def __init__(self): super().__init__(1, a=2)
     Both(), composer.Callback(1, 2, name=3)
 
-def test_composer_calls_run_event_alone():
+def test_composer_calls_only_an_overridden_run_event():
     seen = []
     class All(composer.Callback):
         def run_event(self, event, state, logger):
@@ -370,7 +370,7 @@ def test_composer_calls_run_event_alone():
     fit(learner(All()))
     assert seen.count('called')==4 and seen.count(composer.Event.EPOCH_START)==1 and seen[-1]==composer.Event.FIT_END
 
-def test_composer_says_when_a_checkpoint_is_loaded(tmp_path):
+def test_composer_calls_before_and_after_a_checkpoint_is_loaded(tmp_path):
     seen = []
     class Says(composer.Callback):
         def before_load(self, state, logger): seen.append(('before', state.timestamp.batch.value))
@@ -385,13 +385,13 @@ def test_composer_says_when_a_checkpoint_is_loaded(tmp_path):
     assert seen==[('before', 0), ('after', 2)]
 
 def test_composer_closes_after_an_exception():
-    said = []
+    calls = []
     class Closes(composer.Callback):
         def batch_end(self, state, logger): raise ValueError
-        def close(self, state, logger): said.append('close')
-        def post_close(self): said.append('post_close')
+        def close(self, state, logger): calls.append('close')
+        def post_close(self): calls.append('post_close')
     with pytest.raises(ValueError): fit(learner(Closes()))
-    assert said==['close','post_close']
+    assert calls==['close','post_close']
 
 # pytorch-accelerated
 
@@ -444,11 +444,11 @@ def test_pa_logs_what_was_updated(capsys):
     assert calls==[['train_loss_epoch','train_mine'], ['eval_loss_epoch','mine']]
 
 def test_pa_prints_progress():
-    said = []
+    calls = []
     class Says(pa.Trainer):
-        def print(self, *args): said.append(' '.join(map(str, args)))
+        def print(self, *args): calls.append(' '.join(map(str, args)))
     pa_train([pa.PrintProgressCallback()], Says)
-    assert len(said)==4 and [o for o in said if 'epoch' in o]==said[1:3]
+    assert len(calls)==4 and [o for o in calls if 'epoch' in o]==calls[1:3]
 
 def test_pa_saves_the_best_at_the_given_path(tmp_path):
     weights = []
@@ -460,7 +460,7 @@ def test_pa_saves_the_best_at_the_given_path(tmp_path):
     assert [p.name for p in tmp_path.iterdir()]==['best.pt'] and torch.equal(t.model.weight, weights[1])
 
 class Given(pa.TrainerCallback):
-    "Writes these values into the run history, one an epoch"
+    "Writes one of `values` into the run history in each epoch"
     def __init__(self, values): self.values = iter(values)
     def on_eval_epoch_end(self, trainer, **kwargs): trainer.run_history.update_metric('mine', next(self.values))
 
@@ -471,8 +471,8 @@ def test_pa_stops_early(values, kwargs, epochs):
     assert len(t.learn.recorder.history)==epochs
 
 @pytest.mark.parametrize('greater,reset,epochs', [(True,True,[2,2]), (True,False,[2,1]), (False,True,[4,2]), (False,False,[4,1])])
-def test_pa_watches_the_given_number(greater, reset, epochs):
-    "3, 2, 1 … get worse if more is better; a second run compares with the best of the first unless it forgets"
+def test_pa_monitors_the_given_metric(greater, reset, epochs):
+    "Falling values are worse if greater is better; a second run compares with the first's best unless it resets"
     stop = pa.EarlyStoppingCallback(watch_metric='mine', greater_is_better=greater, reset_on_train=reset)
     first,second = ([3., 2.] if greater else [3., 2., 1., .5]),([2., 1.] if greater else [2., 3.])
     t = pa_train([Given(first+second), stop], epochs=len(first))
@@ -491,7 +491,7 @@ def test_pa_moves_modules():
     t = pa_train([pa.MoveModulesToDeviceCallback()], Moves, 1)
     assert moved==[(t.extra, t.device)]
 
-def test_pa_gives_what_the_loss_method_returned():
+def test_pa_passes_what_the_loss_method_returned():
     seen = []
     class Own(pa.Trainer):
         def calculate_train_batch_loss(self, batch): return dict(super().calculate_train_batch_loss(batch), mine='train')
@@ -502,7 +502,7 @@ def test_pa_gives_what_the_loss_method_returned():
     pa_train([Sees()], Own, 1)
     assert seen==[(4,'train',4)]*4+[(4,'eval',4)]*2
 
-def test_pa_stops_by_its_exception():
+def test_pa_stops_at_its_own_exception():
     seen = []
     class Stops(pa.TrainerCallback):
         def on_train_step_end(self, trainer, **kwargs): raise pa.StopTrainingError('enough')
@@ -524,7 +524,7 @@ def test_pa_handler():
     assert seen==[('B',1,2),('A',1,2),('C',1,2)]
 
 def test_pa_callbacks_that_are_added_later(tmp_path):
-    "Those of the page too that are learnkit's by their names: they were wrapped, and did nothing"
+    "Also classes of the page that are aliases of learnkit's: they used to be wrapped, and had no effect"
     t = pa_train([], epochs=1)
     handler = t.callback_handler
     handler.add_callback(Given([3., 1., 2.]))
@@ -563,7 +563,7 @@ def test_pa_moves_modules_for_an_evaluation_too():
     with t.learn.no_logging(): t.evaluate(pa_data(8), 4)
     assert moved==[t.extra]
 
-def test_pa_gives_each_callback_its_trainer():
+def test_pa_passes_its_trainer_to_each_callback():
     seen = []
     events = {f'on_{k}':lambda self, trainer, **kwargs: seen.append(trainer) for k in [*NAMES, 'init_end','train_step_start','train_step_end','eval_step_start','eval_step_end']}
     t = pa_train([type('Its', (pa.TrainerCallback,), events)()], epochs=1)

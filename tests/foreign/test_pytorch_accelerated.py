@@ -1,4 +1,4 @@
-"Callbacks of pytorch-accelerated in a Learner: the same events, stopping epoch and weights as in its own trainer"
+"pytorch-accelerated's callbacks in a Learner: the same events, stopping epoch and weights as in its own trainer"
 import pytest, torch
 from torch import nn
 pa = pytest.importorskip('pytorch_accelerated')
@@ -33,7 +33,7 @@ def ours(cbs, epochs):
 
 def equal(a, b): return all(torch.equal(p, q) for p,q in zip(a.parameters(), b.parameters(), strict=True))
 
-def notes(stop=None):
+def make_recorder(stop=None):
     class Notes(pc.TrainerCallback):
         def __init__(self): self.notes = []
     for k in [k for k in vars(pc.TrainerCallback) if k.startswith('on_')]:
@@ -46,7 +46,7 @@ def notes(stop=None):
 
 @pytest.mark.parametrize('stop', [None, ('on_train_step_end',2), ('on_eval_epoch_end',1), ('on_training_run_epoch_end',1), ('on_train_epoch_start',2)])
 def test_the_same_events_and_weights(stop):
-    a,b = notes(stop),notes(stop)
+    a,b = make_recorder(stop),make_recorder(stop)
     m,_ = theirs([a], 3); learn = ours([b], 3)
     assert a.notes == b.notes and equal(m, learn.model)
 
@@ -55,13 +55,13 @@ def test_early_stopping(kw):
     m,trainer = theirs([pc.EarlyStoppingCallback(**kw)], 40); learn = ours([pc.EarlyStoppingCallback(**kw)], 40)
     assert trainer.run_history.current_epoch == len(learn.recorder.history) < 40 and equal(m, learn.model)
 
-def test_its_other_callbacks(tmp_path, capsys):
+def test_other_callbacks(tmp_path, capsys):
     cbs = lambda name: [pc.SaveBestModelCallback(str(tmp_path/name)), pc.TerminateOnNaNCallback(), pc.LimitBatchesCallback(3), pc.MoveModulesToDeviceCallback(), pc.LogMetricsCallback()]
     m,_ = theirs(cbs('a.pt'), 3)
     learn = ours(cbs('b.pth'), 3)
     assert equal(m, learn.model) and len([*learn.dls.train])==6
 
-def test_an_event_of_ones_own():
+def test_custom_event():
     seen = []
     class Verify(pc.TrainerCallback):
         def verify_train_batch(self, trainer, xb, yb): seen.append((xb.shape[0], trainer.run_config['train_per_device_batch_size']))

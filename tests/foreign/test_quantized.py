@@ -1,4 +1,5 @@
-"""Adapters on a base of 4 or 8 bits, by bitsandbytes, peft and torchao: they train, are saved, resume and end with their best model"""
+"""LoRA adapters of peft on a base that bitsandbytes or torchao quantized to 4 or 8 bits: they train, are saved, resume,
+and end with the best model."""
 import copy, warnings
 from functools import partial
 import pytest, torch
@@ -33,7 +34,7 @@ def nf4(source, nested=True):
     model.load_state_dict(source.state_dict())
     for layer in (model.a, model.b):
         layer.weight = layer.weight._quantize('cpu')
-        layer.support_avx512bf16_for_cpu = False   # with it a layer that has evaluated cannot train again, whoever calls it
+        layer.support_avx512bf16_for_cpu = False   # if True, a layer cannot train after an evaluation, in any loop
     return model
 
 def int8_bnb(source):
@@ -71,9 +72,9 @@ def learner(kind, path, *cbs, seed=0, train=TRAIN):
     return learn
 def fit(learn, n=2, **kw): learn.fit(n, **kw); return learn
 
-def trained(learn): return {n:p.detach().clone() for n,p in learn.model.named_parameters() if p.requires_grad}
+def trained_weights(learn): return {n:p.detach().clone() for n,p in learn.model.named_parameters() if p.requires_grad}
 def same(a, b):
-    a,b = trained(a),trained(b)
+    a,b = trained_weights(a),trained_weights(b)
     return a.keys()==b.keys() and all(torch.equal(a[k], b[k]) for k in a)
 
 class PowerCut(Callback):
@@ -84,17 +85,17 @@ class PowerCut(Callback):
 every_kind = pytest.mark.parametrize('kind', KINDS)
 
 @every_kind
-def test_it_trains_as_by_hand(kind):
+def test_trains_like_a_plain_loop(kind):
     learn = fit(learner(kind, '.'))
-    hand = model(kind, 0)
+    plain = model(kind, 0)
     torch.manual_seed(0)
-    params = [p for p in hand.parameters() if p.requires_grad]
+    params = [p for p in plain.parameters() if p.requires_grad]
     opt = torch.optim.Adam(params, lr=.003)
     for _ in range(2):
-        hand.train()
+        plain.train()
         for x,y in TRAIN:
-            nn.functional.mse_loss(hand(x), y).backward(); opt.step(); opt.zero_grad()
-    assert all(torch.equal(p, q) for p,q in zip(trained(learn).values(), params))
+            nn.functional.mse_loss(plain(x), y).backward(); opt.step(); opt.zero_grad()
+    assert all(torch.equal(p, q) for p,q in zip(trained_weights(learn).values(), params))
 
 @every_kind
 @pytest.mark.parametrize('base', ['auto','each','digest'])
@@ -114,8 +115,8 @@ def test_a_run_on_another_base_raises(kind, tmp_path):
     with pytest.raises(ValueError, match='base_layer.weight.*Create the model with the same pretrained weights'):
         fit(learner(kind, tmp_path, CheckpointCallback('1ba'), seed=1), resume='auto')
 
-def test_a_base_that_bitsandbytes_has_rounded_is_explained():
-    "On CPUs that compute in bfloat16, an evaluation rounds the factors of 4-bit weights, for good"
+def test_a_base_rounded_by_bitsandbytes_is_explained():
+    "On CPUs that compute in bfloat16, an evaluation permanently rounds the scale factors of 4-bit weights"
     net = model('nf4', 0)
     net.base_model.model.a.base_layer.support_avx512bf16_for_cpu = True
     with pytest.raises(ValueError, match='bitsandbytes rounds 4-bit weights .*support_avx512bf16_for_cpu = False'):
@@ -124,13 +125,13 @@ def test_a_base_that_bitsandbytes_has_rounded_is_explained():
 @every_kind
 @pytest.mark.parametrize('fname', ['best', None, 'best.safetensors'])
 @pytest.mark.parametrize('only_trained', [False, True])
-def test_it_ends_with_its_best_model(kind, fname, only_trained, tmp_path):
+def test_ends_with_the_best_model(kind, fname, only_trained, tmp_path):
     learn = fit(learner(kind, tmp_path, SaveModelCallback(fname=fname, only_trained=only_trained)), 5, lr=.05)
     assert learn.validate()[0]==pytest.approx(min(r['valid_loss'] for r in learn.recorder.history), rel=1e-6)
 
 @every_kind
 @pytest.mark.parametrize('file', ['m','m.safetensors'])
-def test_it_is_saved_and_loaded(kind, file, tmp_path):
+def test_saved_and_loaded(kind, file, tmp_path):
     learn = fit(learner(kind, tmp_path))
     learn.save(file, with_opt=file=='m')
     again = learner(kind, tmp_path)
@@ -141,22 +142,22 @@ def test_it_is_saved_and_loaded(kind, file, tmp_path):
 
 @every_kind
 @pytest.mark.parametrize('source', ['memory','checkpoint'])
-def test_it_rolls_back(kind, source, tmp_path):
+def test_rolls_back_on_nan(kind, source, tmp_path):
     learn = learner(kind, tmp_path, RollBackOnNaN('1ba', source=source), CheckpointCallback('1ba'), train=BAD)
     with pytest.warns(UserWarning, match='last good weights are restored'): fit(learn, 1)
-    assert all(v.isfinite().all() for v in trained(learn).values())
+    assert all(v.isfinite().all() for v in trained_weights(learn).values())
 
 @every_kind
-def test_it_is_averaged(kind, tmp_path):
+def test_only_trained_weights_are_averaged(kind, tmp_path):
     learn = fit(learner(kind, tmp_path, EMACallback(.9)))
     assert not [name for name in learn.ema.averages if 'base_layer' in name]
     again = learner(kind, tmp_path).load(learn.save('m'))
     assert same(learn, again)
 
 @every_kind
-def test_a_trial_changes_nothing(kind, tmp_path):
+def test_unchanged_restores_the_learner(kind, tmp_path):
     learn = learner(kind, tmp_path)
-    before = trained(learn)
+    before = trained_weights(learn)
     with learn.unchanged(): fit(learn, 1)
-    assert all(torch.equal(before[k], v) for k,v in trained(learn).items())
+    assert all(torch.equal(before[k], v) for k,v in trained_weights(learn).items())
     assert same(fit(learn), fit(learner(kind, tmp_path)))
