@@ -215,9 +215,9 @@ from ..optim.steps import accumulates
 
 # %% ../../nbs/callbacks/20b_micro_batch.ipynb #0da99633
 event.register('before_micro_batch', '`xb` and `yb` are a micro-batch: the samples `items` (a slice)',
-               depth=3, after='before_batch', by='MicroBatch')
+               depth=3, after='before_batch', fired_by='MicroBatch')
 event.register('after_micro_batch', 'the gradient of the micro-batch is computed',
-               depth=3, after='after_backward', by='MicroBatch')
+               depth=3, after='after_backward', fired_by='MicroBatch')
 
 # %% ../../nbs/callbacks/20b_micro_batch.ipynb #ffdd734d
 def split_samples(
@@ -259,8 +259,8 @@ class MicroBatch(Callback):
         if not has_one: raise ValueError(
             'MicroBatch needs either `size` or `n`: write MicroBatch(16) for micro-batches of 16 samples, '
             'or MicroBatch(n=4) for 4 micro-batches')
-        self.size = check_whole('size', size, none=n is not None)
-        self.n = check_whole('n', n, none=size is not None)
+        self.size = check_whole('size', size, allow_none=n is not None)
+        self.n = check_whole('n', n, allow_none=size is not None)
         self.split = split
 
     def before_fit(self): self.loss_divisors = []

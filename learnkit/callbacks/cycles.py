@@ -101,9 +101,9 @@ from ..loop.events import event
 
 # %% ../../nbs/callbacks/50b_cycle.ipynb #0dd522ac
 event.register('batch_checkpoint', 'all callbacks have handled `after_batch` in training',
-               depth=2, after='after_batch', by='CheckpointEvents')
+               depth=2, after='after_batch', fired_by='CheckpointEvents')
 event.register('epoch_checkpoint', 'all callbacks have handled `after_epoch`',
-               depth=1, after='after_epoch', by='CheckpointEvents')
+               depth=1, after='after_epoch', fired_by='CheckpointEvents')
 
 class CheckpointEvents(Callback):
     "Fires `batch_checkpoint` and `epoch_checkpoint` after all callbacks have handled the batch or the epoch"
@@ -112,10 +112,11 @@ class CheckpointEvents(Callback):
     def after_epoch(self): self.learn('epoch_checkpoint')
 
 # %% ../../nbs/callbacks/50b_cycle.ipynb #aac47911
-event.register('before_cycle', 'a cycle begins; `cycle` is its number', depth=2, after='before_train', by='Cycles')
-event.register('after_cycle', 'the cycle is complete', depth=2, after='batch_checkpoint', by='Cycles')
+event.register('before_cycle', 'a cycle begins; `cycle` is its number',
+               depth=2, after='before_train', fired_by='Cycles')
+event.register('after_cycle', 'the cycle is complete', depth=2, after='batch_checkpoint', fired_by='Cycles')
 event.register('cycle_checkpoint', 'all callbacks have handled `after_cycle`',
-               depth=2, after='after_cycle', by='Cycles')
+               depth=2, after='after_cycle', fired_by='Cycles')
 
 class Cycles(Callback):
     "Splits a fit into cycles, counted from 0 in `learn.cycle`; fires `before_cycle`, `after_cycle`, `cycle_checkpoint`"
@@ -165,11 +166,11 @@ class Cycles(Callback):
 
 # %% ../../nbs/callbacks/50c_batch_events.ipynb #9d705c83
 event.register('before_train_batch', 'an attempt at a training batch begins; `attempt` counts from 0',
-               depth=3, after='before_batch', by='BatchEvents')
+               depth=3, after='before_batch', fired_by='BatchEvents')
 event.register('after_train_batch', 'the gradients are final: the optimizer steps next',
-               depth=4, after='before_step', by='BatchEvents')
+               depth=4, after='before_step', fired_by='BatchEvents')
 event.register('before_replay', 'the batch did not fit into memory and is run as micro-batches',
-               depth=3, after='before_train_batch', by='ReplayOnOOM')
+               depth=3, after='before_train_batch', fired_by='ReplayOnOOM')
 
 class BatchEvents(Callback):
     "Fires `before_train_batch` before each attempt at a batch, and `after_train_batch` before the optimizer steps"

@@ -30,9 +30,10 @@ class Filter:
         if not is_condition: raise TypeError(f'`when` must be a function of (filter, learn), not {when!r}')
         self.interval:Any = Every(every) if isinstance(every, (str,Time,Every)) else None
         self.every = every
-        if not self.interval: self.every = check_whole('every', every, what='an integer number of calls', none=True)
+        if not self.interval:
+            self.every = check_whole('every', every, what='an integer number of calls', allow_none=True)
         if once is True: once = 1
-        self.once = check_whole('once', once, what='an integer, the number of a call', none=True)
+        self.once = check_whole('once', once, what='an integer, the number of a call', allow_none=True)
         self.when = when
         self.due  = False   # is the interval over, so that the next call goes through?
         self.num_called = self.num_executed = 0

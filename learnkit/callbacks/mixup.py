@@ -51,7 +51,7 @@ class MixedLoss(partial):
         if not self.mixer.is_mixed: return super().__call__(pred, *yb, **kw)
         if self.mixer.mix_state.is_mixing: raise ValueError(
             f'The loss function calls `learn.loss_func`, the mixed loss of {type(self.mixer).__name__}, which calls it '
-            "again. Call `learn.current_run.assigned('loss_func')` instead, which is not mixed.")
+            "again. Call `learn.current_run.assigned_value('loss_func')` instead, which is not mixed.")
         return self.mixer.lf(pred, *yb, **kw)
     def batch_weight(self,
         *yb # targets

@@ -128,7 +128,7 @@ class ParamScheduler(Scheduler):
         is_unknown = duration.unit=='ep' and not n_batches
         if is_unknown: return
         for f in self.scheds.values():
-            if hasattr(f, 'within'): f.within(duration, n_batches)
+            if hasattr(f, 'set_fit_length'): f.set_fit_length(duration, n_batches)
 
     def before_batch(self):
         is_in_step = self.accumulation is not None and self.accumulation.count

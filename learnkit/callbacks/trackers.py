@@ -40,7 +40,7 @@ class EarlyStoppingCallback(TrackerCallback):
         at_least:Any=None                       # do not stop before this: '10ep', '500st' (steps), '500ba', '0.5dur'
     ):
         super().__init__(monitor, comp, min_delta, reset_on_fit, 'worse' if nan=='stop' else nan)
-        self.patience = check_whole('patience', patience, what='a number of epochs', none=True)
+        self.patience = check_whole('patience', patience, what='a number of epochs', allow_none=True)
         self.threshold,self.divergence,self.baseline = threshold,divergence,baseline
         self.stop_at_nan = nan=='stop'
         has_limit = threshold is not None or divergence is not None

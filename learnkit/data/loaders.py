@@ -98,7 +98,7 @@ class DataLoaders:
         vocab:Any=None                     # the names of the classes; `None`: those of the training dataset
     ):
         if not loaders: raise TypeError("There must be a loader for training, as in `DataLoaders(train, valid)`.")
-        self.n_inp = check_whole('n_inp', n_inp, what='a number of elements that go to the model', none=True)
+        self.n_inp = check_whole('n_inp', n_inp, what='a number of elements that go to the model', allow_none=True)
         train,*others = loaders
         self.loaders = [as_loader(train, 'training')]
         for i,dl in enumerate(others, 1):
@@ -196,7 +196,7 @@ _dataset_names = {0:'training dataset', 1:'validation dataset'}
 
 def _make_loader(ds, i, bs, shuffle, kwargs):
     "Return the `DataLoader` of the `i`-th dataset"
-    bs = check_whole('bs', bs, what='a batch size', none=True)
+    bs = check_whole('bs', bs, what='a batch size', allow_none=True)
     check_whole('num_workers', kwargs.get('num_workers', 0), least=0, what='a number of processes')
     if isinstance(ds, IterableDataset): return DataLoader(ds, batch_size=bs, **kwargs)
     _check_dataset(ds, _dataset_names.get(i, f'dataset {i}'))

@@ -375,7 +375,7 @@ class EachLoader(Callback):
     def loss_functions(self) -> dict[str,Any]:
         "The loss functions by loader name, with the Learner's own under '', or {} if no loader has its own"
         if self.learn is None or not self.loss_funcs: return self.loss_funcs
-        return {**self.loss_funcs, '':self.learn.current_run.assigned('loss_func')}
+        return {**self.loss_funcs, '':self.learn.current_run.assigned_value('loss_func')}
 
     @property
     def conflicts(self) -> dict[str,str]:

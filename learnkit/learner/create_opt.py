@@ -21,7 +21,7 @@ from ..data.process import is_sharded
 from ..loop.words import observes
 from .checks import check_values, check_written_loss
 from ..loop.signals import uninterrupted
-from ..optim.by_hand import by_hand
+from ..optim.by_hand import wrap_hand_written
 from ..optim.groups import check_own_decays, creation_lr, is_built, is_number, is_split, param_dicts
 from ..optim.inventory import modules_of_loss
 from ..optim.optimizer import (OptimWrapper, can_take_params, create_optimizer, describe_params,
@@ -224,7 +224,7 @@ def _has_new_recipe(learn):
 def _adopt_new_params(learn):
     "Add the current model's new parameters to the optimizer; raise ValueError if it has none of the model's"
     opt = learn.opt
-    if not hasattr(opt, 'set_hyper'): opt = OptimWrapper(opt=by_hand(opt))
+    if not hasattr(opt, 'set_hyper'): opt = OptimWrapper(opt=wrap_hand_written(opt))
     if opt is not learn._opt_origin.opt: _use_opt(learn, opt, None)
     untrained = adopt_params(learn)
     if not untrained: return

@@ -22,7 +22,7 @@ from .predict import _make_activation
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.dispatcher import callback_list
-from ..loop.run import Guard, begun, thread_of, turn
+from ..loop.run import Guard, n_runs_begun, thread_of, turn
 from ..loop.signals import uninterrupted
 from ..measure.losses import loss_decodes
 from ..measure.model_output import output_decodes
@@ -136,7 +136,7 @@ class Predictor:
     def _predict(self, b):
         "Return `(prediction, decoded)` for the batch `b`, on the CPU, or `(None, None)` if the batch was cancelled"
         learn = self.learn
-        begun[get_ident()] += 1   # counts as a run for `runs_elsewhere`, as the model may draw random numbers
+        n_runs_begun[get_ident()] += 1   # counts as a run for `runs_elsewhere`, as the model may draw random numbers
         with torch.no_grad():
             learn.one_batch(self.n, b)
             self.n += 1

@@ -26,7 +26,7 @@ def show_training_loop(self:Learner) -> Text:
     lines = []
     for name in event:
         if '_save_' in name or '_load_' in name: continue
-        source,cbs = event.by[name],self.ordered_cbs(name)
+        source,cbs = event.fired_by[name],self.ordered_cbs(name)
         if cbs or source in classes: lines.append(_format_event_line(name, source, cbs))
     return show_result(Text('\n'.join(lines)))
 

@@ -76,14 +76,14 @@ def check_whole(
     name:str,                  # the name of the argument, for the message
     v:Any,                     # its value
     least:int=1,               # the smallest value allowed
-    what:str='an integer', # what the value is, for the message, such as 'a number of batches'
-    none:bool=False            # allow `None` too?
+    what:str='an integer',     # what the value is, for the message, such as 'a number of batches'
+    allow_none:bool=False      # allow `None` too?
 ) -> Any: # an int, or None
     "Return `v` as an `int`, or None if allowed; raise ValueError if it is not an integer, or less than `least`"
-    if none and v is None: return None
+    if allow_none and v is None: return None
     if _is_integer(v) and int(v)>=least: return int(v)
     or_none = ''
-    if none: or_none = ' (or None)'
+    if allow_none: or_none = ' (or None)'
     raise ValueError(f'`{name}` must be {what}, {least} or more{or_none}, not {v!r}')
 
 # %% ../../nbs/loop/40b_check.ipynb #27ded846

@@ -86,7 +86,7 @@ class Run(Progress, BatchState):
         if layers: value,layers = _resolve_assignment(name, value, base, layers)
         self._set_layers(name, value, layers)
 
-    def assigned(self,
+    def assigned_value(self,
         name:str # 'loss_func' or 'logger'
     ) -> Any:
         "Return the value that was assigned to the attribute, without its replacements and wrappers"
@@ -136,8 +136,8 @@ def _resolve_assignment(name, value, base, layers):
     for layer in reversed(wrappers): inner = layer.unwrap(inner)   # `value` may be a wrapper made by one of them
     if inner is value and wrappers and _contains(value, _apply_layers(base, layers)): raise ValueError(
         f'the new `learn.{name}` contains the current wrapped `learn.{name}`, so the wrapper of a callback would be '
-        f"applied twice. Build the value from `learn.current_run.assigned('{name}')`, which is not wrapped, or use "
-        f"`learnkit.loop.current_run.wrap_attr(learn, '{name}', wrap)`.")
+        f"applied twice. Build the value from `learn.current_run.assigned_value('{name}')`, which is not wrapped, or "
+        f"use `learnkit.loop.current_run.wrap_attr(learn, '{name}', wrap)`.")
     return inner,wrappers
 
 def _contains(new, old):

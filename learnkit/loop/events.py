@@ -35,7 +35,7 @@ class Events:
         table:str # a line per event: its name, indented by two spaces per level of the loop, then its documentation
     ):
         self.docs,self.depth = {},{}
-        self.by,self.also = {},{}
+        self.fired_by,self.also = {},{}
         self.in_batch = set()   # the events of a single batch
         for line in table.strip('\n').splitlines():
             name,_,doc = line.strip().partition(' ')
@@ -55,14 +55,14 @@ class Events:
         doc:str='', # the meaning of the event
         depth:int=0,# its level in the loop; from 3 on it is part of a batch, so `run_train` and `run_valid` apply
         after:str|None=None, # the event after which to list it; None: the last one
-        by:str=''   # the class of the callback that fires it; '': the Learner
+        fired_by:str='' # the class of the callback that fires it; '': the Learner
     ) -> str:
         "Register event `name`, if it is new, and return it; raise ValueError if the name is taken or not an identifier"
         if not self._is_free(name): raise ValueError(
             f"an event's name must be a Python identifier that is not in use, such as 'before_sanity', not {name!r}")
         if name not in self.docs:
             later = self._list_events_after(after) if after else []
-            self.docs[name],self.depth[name],self.by[name] = doc,depth,by
+            self.docs[name],self.depth[name],self.fired_by[name] = doc,depth,fired_by
             if depth>=3: self.in_batch.add(name)
             for other in later: self.docs[other] = self.docs.pop(other)   # to the end, after the new one
         setattr(self, name, name)
@@ -79,11 +79,11 @@ class Events:
 
     def alias(self,
         name:str, # another name
-        of:str    # the event that it stands for
+        event:str # the event that it stands for
     ) -> None:
-        "Let callbacks handle an event under another name too; raise ValueError if there is no event `of`"
-        self.also[name] = self.check(of)
-        setattr(self, name, of)
+        "Let callbacks handle an event under another name too; raise ValueError if there is no such event"
+        self.also[name] = self.check(event)
+        setattr(self, name, event)
 
     def check(self,
         name:str # the name of an event, to be checked
@@ -98,9 +98,9 @@ class Events:
         raise AttributeError(f'there is no event `{name}`: {nearest(name, self.__dict__.get("docs", ()))}')
     def __repr__(self) -> str: return '\n'.join(map(self._line, self.docs))
     def _line(self, name):
-        by,indent = self.by[name],2*self.depth[name]
+        fired_by,indent = self.fired_by[name],2*self.depth[name]
         line = f'{name:<{30-indent}}{self.docs[name]}'
-        if by: line += f' ({by})'
+        if fired_by: line += f' ({fired_by})'
         return ' '*indent + line.rstrip()
 
 # %% ../../nbs/loop/00_events.ipynb #3b413a44

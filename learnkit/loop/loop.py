@@ -114,17 +114,17 @@ class BatchStream:
 
 # %% ../../nbs/loop/30a_stream.ipynb #457fc123
 class Limited(GetAttr):
-    "An iterator that ends after `left` batches of `it`, without requesting another one"
+    "An iterator that ends after `n_left` batches of `it`, without requesting another one"
     _default = 'it'
     def __init__(self,
         it:Iterator, # an iterator of batches
-        left:int     # number of batches still to return
-    ): self.it,self.left = it,left
+        n_left:int   # number of batches still to return
+    ): self.it,self.n_left = it,n_left
 
     def __iter__(self) -> Iterator: return self
     def __next__(self) -> Any:
-        if self.left<=0: raise StopIteration
-        self.left -= 1
+        if self.n_left<=0: raise StopIteration
+        self.n_left -= 1
         return next(self.it)
 
 # %% ../../nbs/loop/30b_loop.ipynb #e3ce7324
@@ -156,7 +156,7 @@ register_state('skip_loss', False, 'compute no loss?')
 register_state('start_epoch', 0, 'the number of the first epoch to train', lasts=True)
 
 event.register('after_joint_loss', '`loss` is that of a whole batch, trained in micro-batches: check it here',
-               depth=3, after='after_loss', by='MicroBatch')
+               depth=3, after='after_loss', fired_by='MicroBatch')
 
 # %% ../../nbs/loop/30b_loop.ipynb #83990b5c
 class WeakCall:

@@ -59,16 +59,16 @@ class Word:
         return [cb for cb in cbs if self.name in getattr(cb, '__dict__', ()) or hasattr(type(cb), self.name)]
 
     def check(self,
-        answer:Any, # the value of the attribute in a class
-        who:str     # the name of the class, for the message
+        answer:Any,    # the value of the attribute in a class
+        class_name:str # the name of the class, for the message
     ) -> None:
         "Raise ValueError if `answer` has the wrong type, or is not one of `choices`; accept any property"
         if isinstance(answer, _computed): return
         if self.kind is not None and not isinstance(answer, self.kind): raise ValueError(
-            f'{who}.{self.name} is {answer!r:.60}, but must be of a type like {self.default!r:.60}. {self.doc}')
+            f'{class_name}.{self.name} is {answer!r:.60}, but must be of a type like {self.default!r:.60}. {self.doc}')
         if not self.choices or answer in self.choices: return
         known = ', '.join(map(repr, self.choices))
-        raise ValueError(f"{who}.{self.name} is {answer!r}, but must be one of {known}. {self.doc}")
+        raise ValueError(f"{class_name}.{self.name} is {answer!r}, but must be one of {known}. {self.doc}")
 
     def __repr__(self) -> str: return f'{self.name} = {self.default!r}   # {self.doc}'
 

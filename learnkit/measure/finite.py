@@ -92,7 +92,7 @@ def why_not_finite(
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #71a308f5
 event.register('nonfinite_loss', 'training losses are NaN or infinite; handling this event prevents `NonFiniteLoss`',
-               depth=2, after='after_read_losses', by='NonFiniteCheck')
+               depth=2, after='after_read_losses', fired_by='NonFiniteCheck')
 
 class NonFiniteLoss(FloatingPointError):
     "Raised by `NonFiniteCheck` if the training loss and weights are NaN or infinite"

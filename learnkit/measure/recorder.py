@@ -261,9 +261,9 @@ from .scalars import GroupSeries
 
 # %% ../../nbs/measure/45c_recorder.ipynb #cf96346a
 event.register('after_read_losses', 'the Recorder has read `losses`, a list of training losses from batch `start` on',
-               depth=2, after='after_batch', by='Recorder')
+               depth=2, after='after_batch', fired_by='Recorder')
 event.register('after_row', 'a validation gave `row`, a dict for the history; if `epoch`, part of the row of the epoch',
-               depth=2, after='after_validate', by='Recorder')
+               depth=2, after='after_validate', fired_by='Recorder')
 
 @check_args
 class Recorder(RecorderPlots, Callback):

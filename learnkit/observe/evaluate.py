@@ -278,9 +278,9 @@ from ..measure.recorder import MeterCallback
 
 # %% ../../nbs/observe/00c_sanity.ipynb #b6aad003
 event.register('before_sanity', 'a few batches will be validated before training begins',
-               depth=1, after='before_fit', by='SanityCheck')
+               depth=1, after='before_fit', fired_by='SanityCheck')
 event.register('after_sanity', '`results` holds their loss and metrics',
-               depth=1, after='before_sanity', by='SanityCheck')
+               depth=1, after='before_sanity', fired_by='SanityCheck')
 
 @check_args
 class SanityCheck(Callback):

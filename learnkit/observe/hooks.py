@@ -155,7 +155,7 @@ class HookCallback(Callback):
         include_paramless:bool=False, # with `modules=None`: hook layers without parameters too
         **kwargs                      # `hook`, a function of (module, input, output), or handlers as for `Callback`
     ):
-        every = check_whole('every', every, what='a number of batches', none=True)
+        every = check_whole('every', every, what='a number of batches', allow_none=True)
         if 'hook' in kwargs: self.hook = kwargs.pop('hook')
         super().__init__(**kwargs)
         store_attr('every,remove_end,is_forward,detach,cpu,include_paramless')

@@ -30,7 +30,7 @@ class MemorySnapshot(Callback):
         max_entries:int=100_000,    # the largest number of allocations to record
         folder:str|Path='memory'    # the folder for the files, relative to the Learner's `path`
     ):
-        check_whole('n', n, none=True)
+        check_whole('n', n, allow_none=True)
         check_whole('skip', skip, 0)
         check_whole('max_entries', max_entries)
         if n is None and not on_oom: raise ValueError(

@@ -253,7 +253,7 @@ def profile(self:Learner,
 ) -> Profile|Any:              # with `fused` a `FusedProfile`
     "Measure how a fit spends its time, then restore the Learner; raise ValueError for an invalid `n_batches`"
     if fused: return self._profile_fused(n_epoch, n_batches, cbs)
-    check_whole('n_batches', n_batches, what='an integer number of batches', none=True)
+    check_whole('n_batches', n_batches, what='an integer number of batches', allow_none=True)
     fname = check_path('fname', fname)
     profiler = ProfileCallback(max_slices)
     cbs = [profiler, *L(cbs)]

@@ -171,7 +171,7 @@ class HandWrittenFactory:
         "The arguments that a `partial` has fixed"
         return getattr(self.make, 'keywords', {})
 
-def by_hand(
+def wrap_hand_written(
     opt:Any # the user's optimizer, or a class or function that creates one
 ) -> Any:
     "Return `opt`, wrapped if it is hand-written; raise TypeError if it is an optimizer without a list of parameters"

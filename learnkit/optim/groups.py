@@ -184,7 +184,7 @@ class Hypers(MutableMapping):
         "The torch optimizer's parameter groups for this group: one, or two if it was split for weight decay"
         return self.grouped[self.i]
     @property
-    def optimizer(self)->str|None:
+    def optimizer_name(self)->str|None:
         "The name of this group's optimizer if there are several optimizers, or None if there is only one"
         return self.groups[0].get('optimizer')
     def __getitem__(self, k:str)->float|Tensor: return _read_hyper(self.groups[0], k)

@@ -388,7 +388,7 @@ class BatchBuffers:
         "Restore the buffers from before the batch"
         put_buffers(self.learn, self.start)
 
-    def first(self,
+    def initial_values(self,
         floating:bool # the floating-point buffers? False: all other buffers
     ) -> dict[str,Tensor]:
         "Return the copies from before the batch, by name: those of floating-point buffers, or all others"
@@ -399,7 +399,10 @@ class BatchBuffers:
     ) -> list[Tensor]:
         "Return the current buffers, for instance after a micro-batch; raise ValueError if a shape has changed"
         current = named_buffers(self.learn)
-        return [self._read_value(name, before, current[name].detach()) for name,before in self.first(floating).items()]
+        values = []
+        for name,before in self.initial_values(floating).items():
+            values.append(self._read_value(name, before, current[name].detach()))
+        return values
 
     def _read_value(self, name, before, current):
         if current.shape!=before.shape: raise ValueError(
@@ -408,7 +411,7 @@ class BatchBuffers:
         if not before.is_floating_point(): return current
         return current.masked_fill(~before.isfinite(), 0)
 
-    def put(self,
+    def write_values(self,
         floats:Iterable[Tensor], # joined values, in the order of `values(True)`
         others:Iterable[Tensor]  # joined values, in the order of `values(False)`
     ) -> None:
@@ -422,6 +425,6 @@ class BatchBuffers:
     def _name_values(self, floating, values):
         "Return the values by the names of the buffers, with the shape and dtype of each buffer"
         named = {}
-        for (name,before),value in zip(self.first(floating).items(), values):
+        for (name,before),value in zip(self.initial_values(floating).items(), values):
             named[name] = value.view_as(before).to(before.dtype)
         return named

@@ -215,7 +215,7 @@ class Warmup:
     @property
     def _is_fraction(self): return self.amount is None or self.amount.unit=='dur'
     def _set(self, warm): self.warm,self.next = warm,self.then(warm)
-    def within(self,
+    def set_fit_length(self,
         duration:Time,           # the length of the fit
         n:int|None=None          # batches in an epoch; None: unknown
     ) -> None:

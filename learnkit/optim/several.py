@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from learnkit.data.modules import get_model
 from learnkit.loop.check import func_name
 from learnkit.loop.events import nearest
-from learnkit.optim.by_hand import by_hand
+from learnkit.optim.by_hand import wrap_hand_written
 from learnkit.optim.groups import (bare_param, build_optimizer, check_opt_func, creation_lr, default_lr, is_built,
     is_number, param_dicts, params_in, spread, to_python)
 from learnkit.optim.opt_state import check_opt_state
@@ -50,7 +50,7 @@ def _make_entry(name, given):
     func,selector = given,None
     is_pair = isinstance(given, tuple) and len(given)==2
     if is_pair: func,selector = given
-    if not hasattr(func, 'add_param_group'): func = by_hand(func)
+    if not hasattr(func, 'add_param_group'): func = wrap_hand_written(func)
     check_opt_func(func)
     if is_built(func): raise TypeError(
         f"The optimizer '{name}' exists already: pass its class and its parameters, as in "
@@ -157,7 +157,7 @@ class SeveralWrapper(OptimWrapper):
     ) -> L:
         "Return the hyperparameters of one optimizer, a dictionary for each of its parameter groups"
         self.opt._check_name(name)
-        return L(h for h in self.hypers if h.optimizer==name)
+        return L(h for h in self.hypers if h.optimizer_name==name)
 
     def set_hyper(self,
         name:str, # `lr`, `mom`, `wd`, ... or with the name of an optimizer, `lr_muon`
@@ -172,7 +172,7 @@ class SeveralWrapper(OptimWrapper):
     def _list_hypers(self):
         names = []
         for h in self.hypers:
-            for k in h: names += k,f'{k}_{h.optimizer}'
+            for k in h: names += k,f'{k}_{h.optimizer_name}'
         return [*dict.fromkeys(names)]   # unique, in order
 
     def _spread_values(self, value):
@@ -216,10 +216,10 @@ class SeveralWrapper(OptimWrapper):
     def __repr__(self) -> str:
         lines = []
         for params,h,is_frozen in zip(self.param_lists, self.hypers, self.frozen):
-            kind = func_name(self.opt.named_optimizers[h.optimizer])
+            kind = func_name(self.opt.named_optimizers[h.optimizer_name])
             note = ''
             if is_frozen: note = ' (frozen)'
-            lines.append(f'{h.optimizer} ({kind}): {len(params)} parameters{note}, {h}')
+            lines.append(f'{h.optimizer_name} ({kind}): {len(params)} parameters{note}, {h}')
         return '\n'.join(lines)
 
 # %% ../../nbs/optim/13_several.ipynb #f0560012
@@ -327,6 +327,6 @@ def _make_optimizer(name, func, groups, owners, lr):
 def as_opt_func(
     opt_func:Any # the user's argument: a function that creates an optimizer, or a dict of several
 ) -> Any:
-    "Return a function that creates the Learner's optimizer: `NamedOptimizers` for a dict, else `by_hand(opt_func)`"
+    "Return a function that creates the optimizer: `NamedOptimizers` for a dict, else `wrap_hand_written(opt_func)`"
     if isinstance(opt_func, dict): return NamedOptimizers(opt_func)
-    return by_hand(opt_func)
+    return wrap_hand_written(opt_func)

@@ -153,7 +153,7 @@ def by_depth(
     n:int|None=None  # number of groups; None: one for each layer or block
 ) -> list[list[nn.Parameter]]:
     "Return groups of trainable parameters, from the first layers to the head; raise ValueError for a wrong `n`"
-    m,n = get_model(model),check_whole('n', n, what='a number of groups', none=True)
+    m,n = get_model(model),check_whole('n', n, what='a number of groups', allow_none=True)
     in_head = _find_known_head(m)
     seen,groups,head = set(),[],[]
     for params in depths(m):

@@ -87,7 +87,7 @@ class InTurn(Callback):
             'that splits the batch.')
         try:
             for turn in self._find_due_names():
-                self._assign(turn=turn, own_loss_func=learn.current_run.assigned('loss_func'))
+                self._assign(turn=turn, own_loss_func=learn.current_run.assigned_value('loss_func'))
                 self._take_turn(do)
                 self._average_loss(f'{turn}_loss')
         finally: self._assign(turn=None, own_loss_func=None)

@@ -183,7 +183,7 @@ class DistributedTrainer(Callback):
         learn = self.learn
         train = learn.dls.train
         if train is self.own_train: return
-        learn.current_run.assigned('dls').loaders[0] = train   # it stays in place after the fit
+        learn.current_run.assigned_value('dls').loaders[0] = train   # it stays in place after the fit
         learn.dls.loaders[0] = self._shard_of(train)
         learn.batches.replace(learn.dls.train)
 

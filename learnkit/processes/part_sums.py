@@ -49,8 +49,8 @@ class PartSums:
         "Begin a batch: set earlier gradients aside, and copy the buffers"
         self.earlier_grads = [p.grad for p in self.params]
         self.buffers.begin()
-        self.averages = [*self.buffers.first(floating=True).values()]    # such as the running mean of a batch norm
-        self.counters = [*self.buffers.first(floating=False).values()]   # such as its number of batches
+        self.averages = [*self.buffers.initial_values(floating=True).values()]    # such as the mean of a batch norm
+        self.counters = [*self.buffers.initial_values(floating=False).values()]   # such as its number of batches
         for p in self.params: p.grad = None
 
     def undo(self) -> None:
@@ -124,7 +124,7 @@ class PartSums:
         counts = []
         for first,more in zip(self.counters, _split_like(self.counters, growth)):
             counts.append(first + more.round().to(first.dtype))
-        self.buffers.put(_split_like(self.averages, averages), counts)
+        self.buffers.write_values(_split_like(self.averages, averages), counts)
 
 # %% ../../nbs/processes/35_part_sums.ipynb #ce19f14d
 def _replace_none_by_zeros(grad, p): return torch.zeros_like(p) if grad is None else grad

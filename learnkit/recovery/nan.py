@@ -42,7 +42,7 @@ class SkipNaN(Callback):
         at_most:int|None=10, # after so many in a row, end the fit or let another callback handle it; None: no limit
         wait:bool=True       # wait for the device, to read the values? False: zero the gradients on the device
     ):
-        self.at_most,self.wait = check_whole('at_most', at_most, what='a number of batches', none=True),wait
+        self.at_most,self.wait = check_whole('at_most', at_most, what='a number of batches', allow_none=True),wait
         self.n,self.row,self.steps = 0,0,[]   # number of skipped batches; how many in a row; `train_iter` of each
         if not wait: self.acts = 'nothing'    # gradients, which are the same in all processes, decide
 
@@ -457,7 +457,7 @@ class ReplayOnOOM(MicroBatch):
         grow:int|None=None        # double `size` after so many batches that fitted into memory; None: never
     ):
         super().__init__(1 if size is None else size, split=split)
-        self.size,self.grow = size,check_whole('grow', grow, what='a number of batches', none=True)
+        self.size,self.grow = size,check_whole('grow', grow, what='a number of batches', allow_none=True)
 
     def before_batch(self): self.attempt,self.has_step_begun = 0,False
     def before_step(self): self.has_step_begun = True

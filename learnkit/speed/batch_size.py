@@ -78,7 +78,7 @@ def _fits_in_memory(learn, b, n):
 
 def _find_largest_size(learn, most) -> int:
     "Return the largest size to try; raise ValueError on a CPU, where a process is killed when memory is full"
-    check_whole('most', most, what='a number of samples', none=True)
+    check_whole('most', most, what='a number of samples', allow_none=True)
     if most is not None: return most
     if learn.device.type=='cpu': raise ValueError(
         'on a CPU, a process that fills the memory is killed without an error. Set the largest size to try, '

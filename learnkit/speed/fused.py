@@ -390,7 +390,7 @@ class BatchEvents(NamedTuple):
 
 def batch_events() -> BatchEvents:
     "Return the events from `before_pred` to `after_zero_grad` in the order of the loop, split before `after_backward`"
-    names = [e for e in event if not event.by[e]]   # without those that callbacks fire
+    names = [e for e in event if not event.fired_by[e]]   # without those that callbacks fire
     first,last = names.index('before_pred'),names.index('after_zero_grad')
     split = names.index('after_backward')
     return BatchEvents(names[first:split], names[split:last+1])

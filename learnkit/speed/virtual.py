@@ -119,7 +119,7 @@ class ShardMeans:
         self.totals:Any = None       # the sums of `extra` over all shards, after merging
         self.before = [p.grad for p in self.params]
         self.buffers.begin()
-        self.largest = [*self.buffers.first(False).values()]   # integer buffers: the largest values
+        self.largest = [*self.buffers.initial_values(False).values()]   # integer buffers: the largest values
         self._clear()
 
     def _clear(self):
@@ -173,8 +173,8 @@ class ShardMeans:
         if self.has_all_grads: has_grad = [True]*len(self.params)   # reading the flags would wait for the device
         else: has_grad = (flags>0).tolist()
         self._put_grads(grads, has_grad)
-        sizes = [b.numel() for b in self.buffers.first(True).values()]
-        self.buffers.put(buffers.split(sizes), self._merge_counts())
+        sizes = [b.numel() for b in self.buffers.initial_values(True).values()]
+        self.buffers.write_values(buffers.split(sizes), self._merge_counts())
         return loss[0]
 
     def _put_grads(self, flat, has_grad):

@@ -145,7 +145,7 @@ def test_a_predictor_makes_few_calls():
 
 def test_predicting_one_sample_makes_few_calls(monkeypatch):
     "It took half as long again when the state to restore was searched: in the whole model, and in all callbacks"
-    monkeypatch.setattr('learnkit.loop.run.begun', Counter())   # else the Learners of other tests are checked for runs in another thread
+    monkeypatch.setattr('learnkit.loop.run.n_runs_begun', Counter())   # else the Learners of other tests are checked for runs in another thread
     got = predict_one(Calls())
     most = ONE+45*NEW
     assert got.ours<=most, f'{got.ours} calls, where {most} are allowed:\n' + '\n'.join(f'{n:5}  {k}' for k,n in got.names.most_common())

@@ -33,8 +33,8 @@ def test_registering():
     assert ev.register('two', 'second', depth=3)=='two' and 'two' in ev.in_batch and ev.depth['two']==3
     assert ev.register('two', 'other')=='two' and ev.docs['two']=='second' and ev.depth['two']==3
     assert ev.declared==('one',) and ev.two=='two' and ev.register('three') and (ev.docs['three'], ev.depth['three'])==('', 0)
-    ev.register('half', after='one', by='Maker')
-    assert [*ev]==['one','half','two','three'] and ev.by=={'one':'', 'half':'Maker', 'two':'', 'three':''}
+    ev.register('half', after='one', fired_by='Maker')
+    assert [*ev]==['one','half','two','three'] and ev.fired_by=={'one':'', 'half':'Maker', 'two':'', 'three':''}
     with pytest.raises(ValueError, match='did you mean `three`'): ev.register('four', after='thre')
     assert 'four' not in ev
     for bad in ('register', 'in_batch', '1st', 'a b', ''):

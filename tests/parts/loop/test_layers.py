@@ -242,14 +242,14 @@ def test_what_would_lie_over_itself_raises(wrap):
     with pytest.raises(ValueError, match='contains the current wrapped'):
         fit(MixUp(.4), at('before_batch', lambda cb: setattr(cb.learn, 'loss_func', wrap(cb.learn.loss_func)), lambda cb: cb.training and cb.train_iter==2, order=50))
     if wrap is not Module:   # a loss that is a module must say whether it has a loss for each sample
-        right,_ = fit(MixUp(.4), at('before_batch', lambda cb: setattr(cb.learn, 'loss_func', WithReduction(cb.learn.current_run.assigned('loss_func'))), lambda cb: cb.training and cb.train_iter==2, order=50))
+        right,_ = fit(MixUp(.4), at('before_batch', lambda cb: setattr(cb.learn, 'loss_func', WithReduction(cb.learn.current_run.assigned_value('loss_func'))), lambda cb: cb.training and cb.train_iter==2, order=50))
         plain,_ = fit(MixUp(.4))
         assert torch.equal(weights(right), weights(plain))
 
 @pytest.mark.filterwarnings('ignore')
 def test_a_closure_around_the_mixed_loss_fails():
     "What is in a closure is not looked for: the mixed loss finds that it would call itself, and says what to write"
-    with pytest.raises(ValueError, match=r'the mixed loss of MixUp, which calls it again. Call `learn.current_run.assigned'):
+    with pytest.raises(ValueError, match=r'the mixed loss of MixUp, which calls it again. Call `learn.current_run.assigned_value'):
         fit(MixUp(.4), at('before_batch', lambda cb: setattr(cb.learn, 'loss_func', closure(cb.learn.loss_func)), lambda cb: cb.training and cb.train_iter==2, order=50))
 
 class WithReduction(Wraps):

@@ -134,6 +134,6 @@ def test_the_list_has_them_where_they_happen(make, capsys):
     shown = [l.split()[0] for l in lines]
     found = [n for n in shown if n in heard and n not in ('after_read_losses','after_row','before_cycle','after_joint_loss')]   # read when there is time; of a batch or an epoch
     assert found==[n for n in heard if n in found] and {*heard} <= {*shown}
-    assert {n for n in shown if event.by[n]} <= {*heard, 'after_row', 'nonfinite_loss', 'before_replay'}
+    assert {n for n in shown if event.fired_by[n]} <= {*heard, 'after_row', 'nonfinite_loss', 'before_replay'}
     for l in lines:
-        if by := event.by[l.split()[0]]: assert l.endswith(f'(fired by {by})')
+        if by := event.fired_by[l.split()[0]]: assert l.endswith(f'(fired by {by})')

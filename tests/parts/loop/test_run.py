@@ -201,7 +201,7 @@ def test_other_threads_are_distinguished_from_this_one(monkeypatch):
     "By their numbers, whichever is larger"
     learn = learner()
     monkeypatch.setattr(run_module, 'get_ident', lambda: 5)
-    monkeypatch.setattr(run_module, 'begun', run_module.Counter({5:3, 4:4}))
+    monkeypatch.setattr(run_module, 'n_runs_begun', run_module.Counter({5:3, 4:4}))
     for thread,open_ in ((4, True), (5, False), (6, True)):
         monkeypatch.setattr(run_module, 'thread_of', {learn:thread})
         for mode in 'fit',None:

@@ -24,7 +24,7 @@ class Knows:
 
 def test_the_inner_one_is_read():
     l = Limited(Knows(), 1)
-    assert (l.indices, l.zeta)==([3], 'z') and isinstance(l.it, Knows) and l.left==1
+    assert (l.indices, l.zeta)==([3], 'z') and isinstance(l.it, Knows) and l.n_left==1
     with pytest.raises(AttributeError, match="'Knows' object has no attribute 'alpha'"): l.alpha
     s = BatchStream(Knows())
     assert s.indices is None
@@ -33,7 +33,7 @@ def test_the_inner_one_is_read():
 
 def test_a_half_made_one_can_be_copied():
     "`copy` and `pickle` ask for attributes before there is `it`"
-    for new in copy.copy(l := Limited(Knows(), 3)), pickle.loads(pickle.dumps(l)): assert (new.left, new.zeta)==(3, 'z')
+    for new in copy.copy(l := Limited(Knows(), 3)), pickle.loads(pickle.dumps(l)): assert (new.n_left, new.zeta)==(3, 'z')
     with pytest.raises(AttributeError, match='zeta'): object.__new__(Limited).zeta
 
 @pytest.mark.parametrize('what', ['stop_at', 'replace', 'wrap'])
