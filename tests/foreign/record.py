@@ -22,7 +22,7 @@ def table():
         jobs,known = importlib.import_module(f'jobs_{system}'),importlib.import_module(f'learnkit.contrib.{system}').differences
         for job,theirs in recording.read(system)['jobs'].items():
             ours = json.loads(json.dumps(jobs.ours(job)))
-            yield recording.row_of(system, job, recording.count(theirs, ours, known, job))
+            yield recording.table_row(system, job, recording.count(theirs, ours, known, job))
 
 def main(*args):
     warnings.simplefilter('ignore')

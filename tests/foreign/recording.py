@@ -109,7 +109,7 @@ def count(theirs, ours, known, job):
     listed = compare(theirs, ours, known, job)[2]
     return Count(len({hook for hook,_ in theirs}), len(theirs), len(compared), sum(count_values(given) for _,given in compared), len(listed))
 
-def row_of(system, job, counts): return f'| {system} | {job} | '+' | '.join(map(str, counts))+' |'
+def table_row(system, job, counts): return f'| {system} | {job} | '+' | '.join(map(str, counts))+' |'
 
 def count_values(o):
     if isinstance(o, dict): return sum(map(count_values, o.values()))

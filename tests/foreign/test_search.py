@@ -1,4 +1,4 @@
-"Searches with the real libraries: Optuna prunes, Ray Tune's schedulers end trials. What is not installed is skipped."
+"Searches with the real Optuna, which prunes, and Ray Tune, whose schedulers end trials; skipped if not installed."
 import math, os, signal, sys, warnings
 import pytest, torch
 
@@ -21,7 +21,7 @@ def optuna():
     return o
 
 def study(optuna, cbs=lambda trial: (), direction='minimize', **kw):
-    "A search over RATES, one after the other"
+    "Run a study that tries RATES in order"
     res = optuna.create_study(direction=direction, pruner=optuna.pruners.MedianPruner(n_startup_trials=3, n_warmup_steps=0), sampler=optuna.samplers.GridSampler({'i':[*range(len(RATES))]}, seed=0))
     def objective(trial):
         learn = train(RATES[trial.number], OptunaPruning(trial), *cbs(trial), **kw)
@@ -31,18 +31,18 @@ def study(optuna, cbs=lambda trial: (), direction='minimize', **kw):
 
 def states(s): return [t.state.name for t in s.trials]
 
-def test_optuna_prunes_what_learns_nothing(optuna):
+def test_optuna_prunes_trials_that_learn_nothing(optuna):
     s = study(optuna)
     assert [o=='PRUNED' for o in states(s)]==[False]*3 + [lr<.03 or o=='PRUNED' for lr,o in zip(RATES[3:], states(s)[3:])] and states(s)[3]==states(s)[5]==states(s)[7]=='PRUNED'
     for t in s.trials:
         if t.state.name=='COMPLETE': assert len(t.intermediate_values)==4 and t.intermediate_values[3]==t.value
 
 def test_optuna_within_an_epoch(optuna):
-    "One epoch, validated every second batch, is four values"
+    "One epoch with a validation every second batch reports four values"
     s = study(optuna, lambda trial: [ValidateEvery('2ba')], n_epoch=1)
     assert states(s)[3]=='PRUNED' and [*s.trials[0].intermediate_values]==[0,1,2,3]
 
-def test_optuna_counts_on_over_fits(optuna):
+def test_optuna_steps_continue_over_several_fits(optuna):
     def objective(trial):
         cb = OptunaPruning(trial)
         for _ in range(2): train(.05, cb, n_epoch=2)
@@ -51,7 +51,7 @@ def test_optuna_counts_on_over_fits(optuna):
     s.optimize(objective, n_trials=1)
     assert [*s.trials[0].intermediate_values]==[0,1,2,3]
 
-def test_a_pruned_trial_is_no_broken_learner(optuna, tmp_path):
+def test_a_learner_works_after_its_trial_was_pruned(optuna, tmp_path):
     learns = []
     class Pruner(optuna.pruners.BasePruner):
         def prune(self, study, trial): return True
@@ -71,7 +71,7 @@ def test_wrong_direction_raises(optuna):
     def two(trial): train(.05, OptunaPruning(trial)); return 0.,0.
     with pytest.raises(ValueError, match='several objectives'): optuna.create_study(directions=['minimize']*2).optimize(two, n_trials=1)
 
-class Died(BaseException): "As if the process was killed"
+class Died(BaseException): "Stands for a killed process"
 def die(cb): raise Died
 
 def resumable(trial, folder, *cbs, **kw):
@@ -80,10 +80,10 @@ def resumable(trial, folder, *cbs, **kw):
     learn.remove_cb(learn.progress); learn.logger = lambda *args: None
     learn.fit(4, **kw)
 
-def test_a_resumed_trial_has_the_values_of_before(optuna, tmp_path):
-    "Its values were those of after the kill, from step 2 on: a pruner that compares a trial's best value saw another one"
-    asked = optuna.create_study().ask
-    whole,killed,anew = asked(),asked(),asked()
+def test_a_resumed_trial_has_all_values(optuna, tmp_path):
+    "It used to have only the values from step 2 on, so a pruner saw a different best value"
+    ask = optuna.create_study().ask
+    whole,killed,anew = ask(),ask(),ask()
     values = lambda trial: trial.study.trials[trial.number].intermediate_values
     resumable(whole, tmp_path/'whole')
     with pytest.raises(Died): resumable(killed, tmp_path/'cut', at('after_batch', die, lambda cb: cb.training and cb.train_iter==7))
@@ -91,8 +91,8 @@ def test_a_resumed_trial_has_the_values_of_before(optuna, tmp_path):
     resumable(anew, tmp_path/'cut', resume='auto')
     assert values(anew)==values(whole)
 
-def test_a_trial_that_has_its_values_gets_none_again(optuna, tmp_path):
-    "As when Optuna starts a failed trial again with `inherit_intermediate_values`: it would warn of each"
+def test_a_value_is_not_reported_twice(optuna, tmp_path):
+    "A trial retried with `inherit_intermediate_values` already has its values: Optuna would warn of each"
     trial = optuna.create_study().ask()
     with pytest.raises(Died): resumable(trial, tmp_path, at('after_batch', die, lambda cb: cb.training and cb.train_iter==6))
     with warnings.catch_warnings():
@@ -105,7 +105,7 @@ def tune_one(config):
     train(config['lr'], RayTuneReport(), n_epoch=6)
 
 def tune_killed(config):
-    "The first process of the trial dies in its fourth epoch"
+    "Kill the first process of the trial in its fourth epoch"
     torch.set_num_threads(1)
     died = os.path.join(config['folder'], 'died')
     def kill(cb):
@@ -120,13 +120,13 @@ def tune_killed(config):
 def ray():
     ray = pytest.importorskip('ray'); pytest.importorskip('ray.tune')
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, configure_logging=False,
-             runtime_env=dict(env_vars={'PYTHONPATH':os.pathsep.join(sys.path)}))   # where a trial's process finds this file
+             runtime_env=dict(env_vars={'PYTHONPATH':os.pathsep.join(sys.path)}))   # for trials to import this file
     yield ray
     ray.shutdown()
 
 @pytest.mark.slow
 def test_a_killed_trial_of_ray_continues(ray, tmp_path):
-    "Ray counts the rows of a trial that it starts again from one; the schedulers go by that. It had only the rows of after the checkpoint"
+    "A restarted trial reports all rows, as Ray's schedulers count them from 1; rows before the checkpoint were missing"
     from ray import tune
     res = tune.Tuner(tune_killed, param_space=dict(folder=str(tmp_path)), run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0, failure_config=tune.FailureConfig(max_failures=1))).fit()
     assert not res.errors and (tmp_path/'died').exists()
@@ -135,7 +135,7 @@ def test_a_killed_trial_of_ray_continues(ray, tmp_path):
 
 @pytest.mark.slow
 def test_asha_ends_trials(ray, tmp_path):
-    "Half of the trials learn nothing: ASHA ends some of them after the first rung; each row has arrived once, in order"
+    "ASHA ends trials that learn nothing after the first rung; each row of the others arrives once, in order"
     from ray import tune
     from ray.tune.schedulers import ASHAScheduler
     asha = ASHAScheduler(metric='valid_loss', mode='min', max_t=6, grace_period=1, reduction_factor=2)

@@ -86,7 +86,7 @@ def test_accumulation_and_mappings():
     m = Other()
     t = run([Steps()], model=m, accumulation_steps=2, output_mapping=dict(p='pred', l='loss'), input_mapping=lambda b: {**b, 'words':b['words']*2})
     assert steps==[1,3] and t.learn.train_steps==2
-    m(batches()[0]['words'], batches()[0]['target'])['l']   # outside of a run the model is as it was
+    m(batches()[0]['words'], batches()[0]['target'])['l']   # outside a run the mappings do not apply
 
 def test_sanity_batches():
     seen = []
@@ -106,15 +106,15 @@ def test_names_driver_and_manager():
     t = trainer([d])
     assert d.seen==(True, True) and t.callback_manager.class_callbacks[0] is d
     class Says(nlp.Callback):
-        def on_train_begin(self, trainer): said.append(trainer)
-    said = []
+        def on_train_begin(self, trainer): trainers.append(trainer)
+    trainers = []
     manager = nlp.CallbackManager([Says()])
     manager.add_one_callback(Says())
     manager.on_train_begin('it')
-    assert said==['it','it']
+    assert trainers==['it','it']
     with pytest.raises(AttributeError, match='no event `on_trainn`'): manager.on_trainn
 
-def test_a_checkpoint(tmp_path):
+def test_a_checkpoint_restores_callback_states(tmp_path):
     class Keeps(nlp.Callback):
         n,loaded = 0,None
         def on_train_batch_end(self, trainer): self.n += 1
@@ -159,8 +159,8 @@ def test_the_twelve_classes(name, tmp_path, monkeypatch, capsys):
         case 'TorchGradClipCallback': assert (m.l.weight-before).abs().max() <= 16*.1*1e-4+1e-6
         case _: assert len(t.learn.recorder.history)==4
 
-def test_optimizers_are_those_that_the_trainer_was_given():
-    "Seed 000: `optimizers`: as they were given to the Trainer"
+def test_callbacks_receive_the_trainers_optimizers():
+    "`optimizers` is the object that the Trainer was given"
     seen = []
     class Sees(nlp.Callback):
         def on_before_optimizers_step(self, trainer, optimizers): seen.append(optimizers)
@@ -179,15 +179,15 @@ def test_evaluation_every_so_many_batches_comes_after_on_train_batch_end():
     run([Notes()], evaluate_every=3)
     assert order==['batch']*3+['evaluate','batch','epoch']
 
-def test_a_sanity_check_asks_no_callback_for_its_state():
-    asked = []
+def test_a_sanity_check_saves_no_callback_state():
+    calls = []
     class Saves(nlp.Callback):
-        def on_save_checkpoint(self, trainer): asked.append('save')
-        def on_load_checkpoint(self, trainer, states): asked.append('load')
+        def on_save_checkpoint(self, trainer): calls.append('save')
+        def on_load_checkpoint(self, trainer, states): calls.append('load')
     run([Saves()], num_eval_sanity_batch=1)
-    assert asked==[]
+    assert calls==[]
 
-def test_files_lie_in_the_folder_under_fastNLPs_names(tmp_path):
+def test_files_have_the_names_of_fastNLP(tmp_path):
     import io
     t = run()
     t.save_model(tmp_path/'m')
@@ -200,7 +200,7 @@ def test_files_lie_in_the_folder_under_fastNLPs_names(tmp_path):
         load()
         assert torch.equal(t.model.l.weight, before)
 
-def test_how_run_limits_batches():
+def test_run_limits_the_batches():
     n = []
     class Counts(nlp.Callback):
         def on_train_epoch_end(self, trainer): n.append(trainer.global_forward_batches)
@@ -209,7 +209,7 @@ def test_how_run_limits_batches():
     assert n==[3,6]
 
 def test_the_best_models_so_far_are_in_a_checkpoint(tmp_path):
-    "A resumed run removes the model that is no longer the best, as the run without a stop does"
+    "A resumed run removes the model that is no longer the best, as an uninterrupted run does"
     from learnkit.contrib import fastnlp
     from learnkit.learner.learner import Learner
     from learnkit.recovery.checkpoint import CheckpointCallback as Checkpoint

@@ -1,5 +1,6 @@
-"""The page about serving, `nbs/examples/serving.ipynb`, a section at a time: each with what comes before it, where the packages that it names are installed. Only the
-first sections need none. Servers run for real, on this machine. And what a server meets that the page does not show."""
+"""Runs `nbs/examples/serving.ipynb` section by section: each with the sections that it builds on, if the packages that
+it imports are installed. Servers run for real, on this machine. Also tests what the page does not show: requests in
+many threads, fits while serving, and async endpoints."""
 import json, os, shutil, subprocess, sys, threading
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +19,7 @@ cells = json.loads(page.read_text(encoding='utf-8'))['cells']
 def heading(c): return next((l[3:] for l in ''.join(c['source']).splitlines() if l.startswith('## ')), None) if c['cell_type']=='markdown' else None
 
 def sections():
-    "Heading → its cells; what comes before the first one is '' "
+    "Return {heading: its cells}; the cells before the first heading are under ''"
     res,name = {'':[]},''
     for c in cells:
         if h := heading(c): name = h; res[name] = []
@@ -27,11 +28,12 @@ def sections():
 
 parts = sections()
 ALWAYS = '','The model','Save and load'
-AFTER  = {'Batches of requests: LitServe':['A server: FastAPI'], 'ONNX':['torch.export'], 'ExecuTorch':['torch.export']}   # what a section goes on from
+AFTER  = {'Batches of requests: LitServe':['A server: FastAPI'], 'ONNX':['torch.export'], 'ExecuTorch':['torch.export']}   # sections that a section builds on
 
 def run(names, tmp_path):
     nb = tmp_path/'page.ipynb'
-    def source(c, n): s = ''.join(c['source']); return s.replace('#| slow\n', '') if n==names[-1] and shutil.which('c++') and os.environ.get('LEARNKIT_SWEEP') else s   # what is slow compiles C++
+    # slow cells compile C++
+    def source(c, n): s = ''.join(c['source']); return s.replace('#| slow\n', '') if n==names[-1] and shutil.which('c++') and os.environ.get('LEARNKIT_SWEEP') else s
     nb.write_text(json.dumps(dict(cells=[dict(c, source=source(c, n)) for n in names for c in parts[n]], metadata={}, nbformat=4, nbformat_minor=5)))
     wanted = [m for m in needed(nb) if find_spec(m) is None]
     if wanted: pytest.skip(f'it needs {" and ".join(wanted)}')
@@ -58,7 +60,7 @@ def learner(**kw):
 
 @pytest.fixture
 def served():
-    "A Learner, its Predictor, and a client of an app around it, as one would write it"
+    "Yield a Learner, its Predictor, and a test client of a FastAPI app that calls the Predictor"
     pytest.importorskip('fastapi'); pytest.importorskip('httpx')
     from fastapi import FastAPI, HTTPException
     from fastapi.testclient import TestClient
@@ -72,37 +74,37 @@ def served():
     with TestClient(app) as client: yield learn,predict,client
     predict.close()
 
-def ask(client, a, b): return client.post('/predict', json=dict(a=a, b=b))
+def send_request(client, a, b): return client.post('/predict', json=dict(a=a, b=b))
 items = [([float(i+j) for j in range(4)], [.1*i]*3) for i in range(20)]
 def wanted(learn): return [learn.predict(dict(a=torch.tensor(a), b=torch.tensor(b))) for a,b in items]
 def right(res, want): return res.status_code==200 and res.json()['label']==want[0] and torch.allclose(torch.tensor(res.json()['probs']), want[2])
 
 def test_requests_in_many_threads(served):
-    "Bad ones among them: each is answered for itself"
+    "Each request gets its own response: valid ones the prediction, wrong ones an error"
     learn,predict,client = served
     want = wanted(learn)
     def one(i):
         k = i%20
-        if i%5: return right(ask(client, *items[k]), want[k])
-        res = ask(client, [1.]*3, [0.]*3)   # of the wrong length: the model fails
+        if i%5: return right(send_request(client, *items[k]), want[k])
+        res = send_request(client, [1.]*3, [0.]*3)   # of the wrong length, so the model fails
         return res.status_code==422 and 'mat1 and mat2' in res.json()['detail']
     with ThreadPoolExecutor(8) as pool: assert all(pool.map(one, range(200)))
 
-def test_a_fit_beside_a_server(served):
-    "The fit is refused while the server answers; a request within a fit waits for its end"
+def test_a_fit_and_a_server(served):
+    "A fit raises while the Predictor is open; a request during a fit waits for its end"
     learn,predict,client = served
-    assert ask(client, *items[0]).status_code==200
+    assert send_request(client, *items[0]).status_code==200
     with pytest.raises(RuntimeError, match='a `fit` inside a running `predict`'): learn.fit(1)
     predict.close()
     begun,res = threading.Event(),[]
-    def later(): begun.wait(20); res.append(ask(client, *items[0]))
+    def later(): begun.wait(20); res.append(send_request(client, *items[0]))
     t = threading.Thread(target=later); t.start()
     with learn.no_bar(), learn.no_logging(): learn.fit(3, cbs=Callback(after_batch=lambda self: begun.set()))
     t.join(20)
     assert right(res[0], wanted(learn)[0])
 
 def test_async_endpoints():
-    "Called in the thread of the event loop"
+    "The Predictor is called in the thread of the event loop"
     pytest.importorskip('fastapi'); pytest.importorskip('httpx')
     from fastapi import FastAPI
     from fastapi.testclient import TestClient
@@ -111,4 +113,4 @@ def test_async_endpoints():
         @app.post('/predict')
         async def answer(o:dict): label,_,probs = predict({k:torch.tensor(v) for k,v in o.items()}); return dict(label=label, probs=probs.tolist())
         client,want = TestClient(app),wanted(learn)
-        with ThreadPoolExecutor(4) as pool: assert all(pool.map(lambda k: right(ask(client, *items[k]), want[k]), range(20)))
+        with ThreadPoolExecutor(4) as pool: assert all(pool.map(lambda k: right(send_request(client, *items[k]), want[k]), range(20)))

@@ -1,4 +1,5 @@
-"""The estimators of `compat.sklearn` in scikit-learn's hands: its own checks of an estimator, grids in two processes, pipelines, files, odd arrays."""
+"""The estimators of `contrib.sklearn` used by scikit-learn: its own checks of estimators, grids in two processes,
+pipelines, files and unusual arrays."""
 from functools import partial
 import io, json, pickle, re, sys
 from pathlib import Path
@@ -46,13 +47,13 @@ def weights(est): return torch.cat([p.detach().flatten() for p in est.learn_.mod
 
 PAGE = Path(__file__).resolve().parents[2]/'nbs/contrib/30_sklearn.ipynb'
 def known():
-    "Of the page: each check that fails, and why"
+    "Return {failing check: reason} as the page lists them"
     text = '\n'.join(''.join(c['source']) for c in json.loads(PAGE.read_text(encoding='utf-8'))['cells'])
     return dict(re.findall(r'^\| `(check_\w+)` \| (.+) \|$', text, re.M))
 KNOWN = known()
 
 CHECKS = parametrize_with_checks([clf(20, bs=1024), reg(20, 5e-2, bs=1024)], expected_failed_checks=lambda est: KNOWN, xfail_strict=True)
-def without_address(o): return re.sub('at0x[0-9a-f]+', '', CHECKS.kwargs['ids'](o))   # processes that share the tests must call them alike
+def without_address(o): return re.sub('at0x[0-9a-f]+', '', CHECKS.kwargs['ids'](o))   # xdist needs equal ids everywhere
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings('ignore')
@@ -76,13 +77,13 @@ def test_random_search():
 
 @pytest.mark.slow
 def test_a_lambda_in_two_processes():
-    "joblib takes functions with it that cannot be found by name, pickle does not"
+    "joblib can send functions that cannot be imported by name to its processes; pickle cannot"
     here = lambda dls: classes(dls, 8)
     assert (cross_val_score(clf(make=here), X, y, cv=2, n_jobs=2)==cross_val_score(clf(make=here), X, y, cv=2)).all()
     with pytest.raises((pickle.PicklingError, AttributeError), match='lambda'): pickle.dumps(clf(make=here))
 
 @pytest.mark.slow
-def test_what_else_takes_a_classifier():
+def test_other_users_of_a_classifier():
     assert cross_val_predict(clf(), X, y, cv=3, method='predict_proba').shape==(90,3)
     for est in (OneVsRestClassifier(clf(make=binary)), VotingClassifier([('a', clf()), ('b', clf(hidden=8))], voting='soft'), AdaBoostClassifier(clf(), n_estimators=2),
                 CalibratedClassifierCV(clf(), cv=2)):
@@ -95,7 +96,7 @@ def test_parameters_of_the_factory():
     est = clf(hidden=8)
     assert est.get_params()['hidden']==8 and clf().get_params()['hidden']==16 and clone(est).hidden==8
     assert est.set_params(hidden=4, epochs=1).fit(X, y).learn_.model[1].out_features==4
-    est.set_params(hidden=7)   # has its effect at the next fit
+    est.set_params(hidden=7)   # takes effect at the next fit
     assert est.predict(X).shape==y.shape and est.learn_.model[1].out_features==4
     assert est.fit(X, y).learn_.model[1].out_features==7
     assert clf(make=partial(classes, hidden=5), epochs=1).fit(X, y).learn_.model[1].out_features==5
@@ -105,7 +106,7 @@ def test_parameters_of_the_factory():
 
 def five(dls): return Learner(dls, mlp(dls, 5, 4), CrossEntropyLossFlat())
 def shared(dls, lr=None, epochs=1): return classes(dls, cbs=ParamScheduler(one_cycle(lr)))
-def test_parameter_that_both_have():
+def test_a_parameter_of_both_estimator_and_factory():
     est = clf(make=shared, lr=.02).fit(X, y)
     assert abs(max(est.learn_.recorder.lrs)-.02)<1e-3
 
@@ -119,13 +120,13 @@ def test_parameter_that_both_have():
     (lambda: clf().fit(X, X[:,0]), 'Unknown label type: continuous'), (lambda: clf().fit(X, y[:9]), 'inconsistent numbers of samples'),
     (lambda: clf().fit(csr_matrix(X), y), 'dense data is required'), (lambda: clf().fit(np.where(X>2, np.nan, X), y), 'contains NaN'), (lambda: clf().fit(X[:,0], y), 'Expected 2D array'),
     (lambda: reg().fit(X, np.where(y>1, np.nan, 1.)), 'contains NaN'), (lambda: clf().fit(X, y).predict(X[:,:3]), '3 features, but LearnerClassifier is expecting 4')])
-def test_what_cannot_be_tracked_raises(f, words):
+def test_wrong_parameters_and_data_raise(f, words):
     with pytest.raises((TypeError, ValueError, NotFittedError), match=words): f()
 
 # arrays
 
-def test_any_array_gives_the_same():
-    "`float32` is what the network sees"
+def test_any_array_gives_equal_predictions():
+    "All kinds of arrays are converted to `float32`, so they give equal predictions"
     want = clf().fit(X.astype(np.float32), y).predict_proba(X.astype(np.float32))
     read_only = X.copy(); read_only.flags.writeable = False
     for A,b in ((X,y), (X.tolist(),y.tolist()), (np.asfortranarray(X),y.astype(np.int8)), (read_only,y), (X[::-1][::-1],y), (torch.tensor(X),torch.tensor(y))):
@@ -146,11 +147,11 @@ def test_images():
     assert est.learn_.model[1].in_features==8 and est.predict(np.repeat(X.reshape(-1,1,2,2), 2, 2)).shape==(90,)
 
 @pytest.mark.parametrize('shape', [(90,), (90,1), (90,2)])
-def test_numbers_have_the_shape_of_the_target(shape):
+def test_predictions_have_the_shape_of_the_target(shape):
     t = np.resize(X.sum(1), shape) if len(shape)==1 or shape[1]==1 else X[:,:2]
     est = reg(40, 3e-2).fit(X, t)
     assert est.predict(X).shape==shape and est.score(X, t)>.9
-    assert np.array_equal(reg().fit(X, y).predict(X), reg().fit(X, y.astype(float)).predict(X))   # integers are numbers
+    assert np.array_equal(reg().fit(X, y).predict(X), reg().fit(X, y.astype(float)).predict(X))   # integer targets too
 
 # probabilities
 
@@ -163,15 +164,15 @@ def test_probabilities(make, k):
     p = est.predict_proba(A)
     assert p.shape==(90,k) and np.allclose(p.sum(1), 1, atol=1e-6) and (est.classes_[p.argmax(1)]==est.predict(A)).all() and est.score(A, b)>.9
 
-def test_scores_that_are_no_probabilities():
+def test_predict_proba_raises_without_probabilities():
     est = clf(20, make=partial(classes, loss_func=hinge)).fit(X, y)
     assert est.score(X, y)>.9
     with pytest.raises(ValueError, match='CrossEntropyLossFlat'): est.predict_proba(X)
 
 # fits
 
-def test_the_learner_by_hand():
-    "An estimator adds nothing to what the Learner does"
+def test_an_estimator_trains_like_its_learner():
+    "The weights equal those of the same Learner, fitted directly"
     est = clf(3).fit(X, y)
     with no_random(int(np.random.RandomState(0).randint(2**31))):
         ds = BatchTensorDataset(torch.tensor(X, dtype=torch.float32), torch.tensor(y))
@@ -179,7 +180,7 @@ def test_the_learner_by_hand():
         learn.fit(3, 1e-2)
     assert all(torch.equal(a, b) for a,b in zip(learn.model.parameters(), est.learn_.model.parameters()))
 
-def test_each_fit_begins_anew():
+def test_each_fit_starts_from_scratch():
     est = clf().fit(X, y)
     first,learn = weights(est),est.learn_
     assert torch.equal(weights(est.fit(X, y)), first) and est.learn_ is not learn
@@ -187,7 +188,7 @@ def test_each_fit_begins_anew():
     assert est.fit(small, y[y<2]).n_features_in_==2 and len(est.classes_)==2 and est.predict(small).shape==(60,)
     assert not torch.equal(weights(clf(random_state=1).fit(X, y)), first)
 
-def test_random_numbers_around_stay():
+def test_random_state_none_uses_the_global_seed():
     set_seed(5)
     a,t,n = clf(random_state=None).fit(X, y),torch.rand(1),np.random.rand()
     set_seed(5)
@@ -197,7 +198,7 @@ def test_random_numbers_around_stay():
     rng = np.random.RandomState(0)
     assert not torch.equal(weights(clf(random_state=rng).fit(X, y)), weights(clf(random_state=rng).fit(X, y)))
 
-def test_ctrl_c_leaves_what_was_trained():
+def test_ctrl_c_leaves_a_usable_estimator():
     class Quits(Callback):
         def after_batch(self):
             if self.train_iter==4: raise KeyboardInterrupt
@@ -207,16 +208,16 @@ def test_ctrl_c_leaves_what_was_trained():
     est.set_params(make=classes).fit(X, y)
     assert torch.equal(weights(est), weights(clf().fit(X, y)))
 
-def test_after_a_fit_that_failed_nothing_is_fitted():
-    "And not the old Learner with the new classes"
+def test_a_failed_fit_leaves_an_unfitted_estimator():
+    "Otherwise the old Learner would be used with the new classes"
     est = clf().fit(X, y)
     def fails(dls): raise RuntimeError('no')
     with pytest.raises(RuntimeError): est.set_params(make=fails).fit(X[y<2], y[y<2])
     with pytest.raises(NotFittedError): est.predict(X)
 
 @pytest.mark.slow
-def test_resumes_where_it_was_killed(tmp_path):
-    "A `train` of one's own resumes"
+def test_a_killed_fit_resumes(tmp_path):
+    "A custom `train` function can resume"
     class Quits(Callback):
         acts = 'nothing'
         def after_batch(self):
@@ -228,7 +229,7 @@ def test_resumes_where_it_was_killed(tmp_path):
     est = clf(make=make, train=resume).fit(X, y)
     assert torch.equal(weights(est), weights(whole)) and est.learn_.train_iter==15
 
-def test_trains_on():
+def test_the_learner_can_train_further():
     est = clf(2).fit(X, y)
     before = est.score(X, y)
     est.learn_.fit(5, 1e-2)
@@ -243,8 +244,8 @@ def test_is_quiet_by_default(capsys):
 # weights
 
 @pytest.mark.parametrize('E,make,t', [(LearnerClassifier, classes, y), (LearnerRegressor, numbers, X[:,:2])])
-def test_weight_of_two_is_an_item_twice(E, make, t):
-    "And one of 0 no item: in batches of everything, but for the order in which floats are added"
+def test_a_weight_counts_like_copies_of_a_sample(E, make, t):
+    "A weight of 0 drops the sample; weights of full batches agree up to the order of float additions"
     w = np.random.RandomState(1).randint(0, 4, 90)
     est = E(make, 10, 1e-2, bs=1024, random_state=0)
     a = weights(clone(est).fit(X, t, w*7.))
@@ -253,7 +254,7 @@ def test_weight_of_two_is_an_item_twice(E, make, t):
     assert torch.allclose(weights(clone(est).fit(X, t, np.ones(90))), weights(clone(est).fit(X, t)), atol=1e-5)
 
 def test_loss_of_an_epoch_is_the_weighted_mean():
-    "Also where batches are not equally heavy; the metrics see the target alone"
+    "Also where batches differ in total weight; metrics receive only the target"
     w = np.random.RandomState(1).rand(90)
     def make(dls): return Learner(dls, mlp(dls, 3, 8), CrossEntropyLossFlat(), metrics=accuracy)
     est = clf(1, make=make, bs=8, valid_pct=.2).fit(X, y, w)
@@ -261,7 +262,7 @@ def test_loss_of_an_epoch_is_the_weighted_mean():
     out = est.learn_.model(A).detach()
     row = [(F.cross_entropy(out, b, reduction='none')*v).mean(), (out.argmax(1)==b).float().mean()]
     assert torch.allclose(torch.tensor(row), torch.tensor([est.learn_.recorder.history[-1][k] for k in ('valid_loss','accuracy')]))
-    est.learn_.fit(2)   # with the weights, too
+    est.learn_.fit(2)   # uses the weights too
     assert est.learn_.validate()[0]<row[0] and est.learn_.get_preds()[0].shape==(18,3)
 
 # files

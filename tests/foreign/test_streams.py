@@ -1,5 +1,6 @@
-"""Streams of Hugging Face's datasets, webdataset and mosaicml-streaming, as far as they are installed, from shards that are made here: a run that was
-stopped at a batch and resumed sees the items of the whole run, and ends with its weights. In a process of its own each, as they keep state beside them."""
+"""Streams of Hugging Face's datasets, webdataset and mosaicml-streaming, where installed, from shards that the tests
+write: a run stopped at a batch and resumed sees the samples of an uninterrupted run, and ends with its weights. Each
+runs in its own process, as these libraries keep global state."""
 import os, random, subprocess, sys
 from pathlib import Path
 
@@ -25,10 +26,10 @@ def hf_torchdata(path, workers=0):
     from torchdata.stateful_dataloader import StatefulDataLoader
     return StatefulDataLoader(hf(path), BS, collate_fn=hf_pairs, num_workers=workers)
 def hf_shuffled(path):
-    "Its shards and, with a buffer of one item, nothing else"
+    "Shuffles only the shards, as the buffer has one sample"
     return DataLoader(hf(path).shuffle(seed=3, buffer_size=1), BS, collate_fn=hf_pairs)
 def hf_buffered(path, buffer=15, torchdata=False, **kw):
-    "Shuffled in a buffer, which is not in its state, by a loader of PyTorch's or torchdata's"
+    "Shuffles in a buffer, which the stream's state does not contain; the loader is PyTorch's or torchdata's"
     if torchdata: from torchdata.stateful_dataloader import StatefulDataLoader as loader
     else: loader = DataLoader
     return loader(hf(path).shuffle(seed=3, buffer_size=buffer), BS, collate_fn=hf_pairs, **kw)
@@ -55,7 +56,7 @@ def mosaic(path, workers=0, loader=None):
 def mosaic_plain(path): return mosaic(path, loader=DataLoader)
 
 def run(make, path, stop=None, **kw):
-    "Train two epochs; which items were seen, and the weights"
+    "Train two epochs; return the samples of each training batch, and the weights"
     import learnkit.all as lk
     lk.set_seed(0)
     seen = []
@@ -80,7 +81,7 @@ def check(make, path, stops=(1, 4, 10, 11, 14), **kw):
         again,w = run(make, path/f'{k}', **kw)
         assert again==seen[k//3*3:] and torch.equal(w, weight), (k, len(again), again[:2])
 
-def alone(name, tmp_path, warned='', silent=False, **kw):
+def check_alone(name, tmp_path, warned='', silent=False, **kw):
     here = Path(__file__).resolve()
     code = f'import sys; sys.path[:0] = [{str(here.parent)!r}, {str(here.parents[2])!r}]; import test_streams as t; from pathlib import Path; t.check(t.{name}, Path({str(tmp_path)!r}), **{kw})'
     res = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=300)
@@ -96,15 +97,15 @@ def installed(request):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name, workers', [(n, w) for n in ('hf_plain','hf_torchdata','webdataset','mosaic') for w in (0, 2)])
-def test_a_resumed_run_sees_the_same_items(name, workers, tmp_path): alone(name, tmp_path, workers=workers)
+def test_a_resumed_run_sees_the_same_samples(name, workers, tmp_path): check_alone(name, tmp_path, workers=workers)
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', ['hf_shuffled'])
-def test_shuffled_anew_each_epoch(name, tmp_path): alone(name, tmp_path)
+def test_shuffled_differently_each_epoch(name, tmp_path): check_alone(name, tmp_path)
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', ['webdataset_by_the_clock','mosaic_plain'])
-def test_what_cannot_be_had_again_is_reported(name, tmp_path): alone(name, tmp_path, warned='begins with another batch', stops=[14])
+def test_a_stream_that_cannot_be_repeated_is_reported(name, tmp_path): check_alone(name, tmp_path, warned='begins with another batch', stops=[14])
 
 BUFFERED = [dict(), dict(num_workers=2), dict(num_workers=2, persistent_workers=True), dict(torchdata=True), dict(torchdata=True, num_workers=2),
             dict(buffer=1, torchdata=True, num_workers=2), dict(buffer=1, num_workers=2, persistent_workers=True)]
@@ -113,6 +114,6 @@ BUFFERED = [dict(), dict(num_workers=2), dict(num_workers=2, persistent_workers=
 @pytest.mark.parametrize('name', ['hf_buffered'])
 @pytest.mark.parametrize('kw', BUFFERED, ids=lambda kw: '-'.join(f'{k}={v}' for k,v in kw.items()) or 'plain')
 def test_a_stream_shuffled_in_a_buffer_is_exact_without_a_message(name, kw, tmp_path):
-    """Its state has no buffer, so it is read again; in workers the state of a shuffled stream cannot even be loaded (IndexError by torchdata's loader alone).
-    Run with datasets 5.2.0, torchdata as pinned."""
-    alone(name, tmp_path, silent=True, stops=(4, 14), **kw)
+    """The state has no buffer, so the stream is read again; in workers the state of a shuffled stream cannot even be
+    loaded (torchdata's loader by itself raises IndexError). Tested with datasets 5.2.0 and the pinned torchdata."""
+    check_alone(name, tmp_path, silent=True, stops=(4, 14), **kw)

@@ -1,5 +1,6 @@
-"""Kinds of callbacks that others have written, found in public repositories and run in their own trainers and here: what differed is repaired, and
-tested here without those trainers. Classes are recognized by the package of their base class, so a base class of the same name is enough."""
+"""Kinds of callbacks found in public repositories and run in their own trainers and in a Learner: what differed was
+fixed, and is tested here without those trainers. Callbacks are recognized by the package of their base class, so a base
+class with that module name is enough."""
 import copy
 import pytest, torch
 from torch import nn
@@ -9,7 +10,7 @@ from learnkit.all import DataLoaders, GradientAccumulation, Learner, accuracy
 pytestmark = pytest.mark.filterwarnings('ignore')
 
 def base(package, name='Callback'):
-    "A class that counts as the base class of that package's callbacks"
+    "Return a class that is recognized as the base class of that package's callbacks"
     def set_params(self, params): self.params = params
     def set_model(self, model): self.model = model
     return type(name, (), dict(__module__=f'{package}.callbacks', set_params=set_params, set_model=set_model))
@@ -35,7 +36,7 @@ def fit(cbs, epochs=2, **kwargs):
 # Keras
 
 def test_keras_logs_are_in_the_order_of_keras():
-    "Public callbacks take `list(logs.values())` by position"
+    "Callbacks in public repositories read `list(logs.values())` by position"
     seen = {}
     class Notes(Keras):
         def on_train_batch_end(self, batch, logs=None): seen['batch'] = [*logs]
@@ -45,7 +46,7 @@ def test_keras_logs_are_in_the_order_of_keras():
     assert seen==dict(batch=['accuracy','loss'], test=['accuracy','loss'], epoch=['accuracy','loss','val_accuracy','val_loss'])
 
 def test_keras_callbacks_share_their_logs():
-    "A callback that adds the learning rate is common: loggers after it find the number, also at the end of the fit, and not in another run"
+    "A value that a callback adds reaches later callbacks, also at the end of the fit, but no other run"
     seen = []
     class Adds(Keras):
         def on_epoch_end(self, epoch, logs=None): logs['learning_rate'] = epoch+.5
@@ -75,14 +76,14 @@ def test_keras_counts_and_weights_are_variables():
 
 # Lightning
 
-def test_lightning_gradients_that_are_left_before_training_are_not_trained_on():
-    "As by a check of the gradients: Lightning clears them before the first backward pass"
+def test_lightning_gradients_from_before_training_are_cleared():
+    "Those of a gradient check, for example: Lightning clears them before the first backward pass"
     class Checks(Lightning):
         def on_train_start(self, trainer, pl_module): pl_module(torch.ones(4, 8)).sum().backward()
     plain,own = fit(()),fit(Checks())
     assert torch.equal(plain.model.weight, own.model.weight)
 
-def test_lightning_gradients_of_other_models_are_kept():
+def test_lightning_callbacks_keep_gradients_from_before_the_fit():
     class Nothing(Lightning):
         def on_train_start(self, trainer, pl_module): pass
     learn = learner(Nothing())
@@ -96,7 +97,7 @@ def test_lightning_gradients_of_other_models_are_kept():
 # Hugging Face
 
 def test_hf_the_last_micro_batch_of_an_epoch_ends_a_step():
-    "With three batches in an epoch and a step for two, the last batch has a step of its own"
+    "With three batches in an epoch and two per step, the last batch is a step of its own"
     seen = []
     class Notes(HF):
         def on_substep_end(self, args, state, control, **kwargs): seen.append(('part', state.global_step))
@@ -106,7 +107,7 @@ def test_hf_the_last_micro_batch_of_an_epoch_ends_a_step():
     assert seen==[('part',0),('before',0),('end',1,pytest.approx(2/3)),('before',1),('end',2,1.)]
 
 def test_hf_flags_at_the_end_of_an_epoch():
-    "A callback that prepares for an evaluation asks the flags"
+    "A callback that prepares for an evaluation reads the flags"
     seen = []
     class Notes(HF):
         def on_step_end(self, args, state, control, **kwargs): seen.append((control.should_log, control.should_evaluate))
@@ -137,13 +138,13 @@ def test_accelerated_history_keeps_a_matrix():
 # fastNLP
 
 class HasMonitorCallback(base('fastNLP')):
-    "As fastNLP's own: it takes the monitor of the trainer itself"
+    "Like fastNLP's own class: uses the trainer's monitor if it has none"
     __module__ = 'fastNLP.core.callbacks.has_monitor_callback'
     monitor = None
     def on_after_trainer_initialized(self, trainer, driver):
         if self.monitor is None: self.monitor = trainer.monitor
 
-def test_nlp_their_own_class_with_a_monitor_takes_that_of_the_trainer(capsys):
+def test_fastnlps_own_monitor_class_uses_the_trainers_monitor(capsys):
     from learnkit.contrib.fastnlp import Accuracy, Trainer
     class Watches(HasMonitorCallback):
         def on_evaluate_end(self, trainer, results): self.seen = results[self.monitor]
@@ -163,17 +164,17 @@ def test_nlp_their_own_class_with_a_monitor_takes_that_of_the_trainer(capsys):
 # Composer
 
 @pytest.mark.parametrize('name', ['FreeOutputs','SpeedMonitor'])
-def test_composer_classes_that_cannot_work_are_named_at_once(name):
+def test_composer_classes_that_cannot_work_raise_when_added(name):
     with pytest.raises(TypeError, match=f'`{name}` of Composer'): learner(type(name, (base('composer'),), dict(__module__='composer.callbacks'))())
 
 # names
 
 @pytest.mark.parametrize('name', ['LR','Wd','OptFunc','Model','Path','Cbs'])
 @pytest.mark.parametrize('of', [Keras,Lightning,HF])
-def test_a_class_may_be_named_as_an_argument_of_the_learner(name, of):
+def test_a_class_may_be_named_like_an_argument_of_the_learner(name, of):
     learn = fit(type(name, (of,), {})(), 1)
     assert learn.lr==.2 and len(learn.cbs.filter(lambda cb: cb.name.startswith('foreign_')))==1
 
-def test_a_copy_of_a_learner_keeps_them():
+def test_a_copy_of_a_learner_copies_the_callbacks():
     learn = fit(type('LR', (Keras,), {})(), 1)
     assert copy.deepcopy(learn).foreign_lr is not learn.foreign_lr

@@ -1,5 +1,5 @@
-"""What torchmetrics asks of a training loop: each epoch's value is that of one call on all of its data, training and validation do not mix,
-nothing is left from the epoch before, and all of its kinds of metric are either right or refused."""
+"""What torchmetrics requires of a training loop: each epoch's value equals one call on all of its data, training and
+validation do not mix, nothing is left from the epoch before, and each kind of metric is right or raises an error."""
 from functools import partial
 import pickle
 import pytest, torch, torchmetrics as tm
@@ -15,14 +15,14 @@ def data(sizes, seed=0):
     g = torch.Generator().manual_seed(seed)
     return [(torch.randn(n, 4, generator=g), torch.randint(N, (n,), generator=g)) for n in sizes]
 def fit(metrics, train=(5,3), valid=(4,4,1), epochs=2, cbs=(), **kw):
-    "Fit, and keep what the model said in each phase"
+    "Fit; return the Learner and {(epoch, training): (all predictions, all targets)}"
     torch.manual_seed(0)
     learn = Learner(DataLoaders(data(train), data(valid, 1)), nn.Linear(4,N), F.cross_entropy, torch.optim.SGD, lr=.5, metrics=metrics, **kw)
     learn.remove_cb(ProgressCallback)
-    said = {}
-    def note(self): said.setdefault((self.epoch, self.training), []).append((self.pred.detach().clone(), self.y))
+    seen = {}
+    def note(self): seen.setdefault((self.epoch, self.training), []).append((self.pred.detach().clone(), self.y))
     with learn.no_logging(): learn.fit(epochs, cbs=[Callback(after_loss=note), *cbs])
-    return learn,{k:[torch.cat(o) for o in zip(*v)] for k,v in said.items()}
+    return learn,{k:[torch.cat(o) for o in zip(*v)] for k,v in seen.items()}
 def acc(**kw): return tm.Accuracy(task='multiclass', num_classes=N, **kw)
 
 KINDS = dict(accuracy=acc, f1=partial(tm.F1Score, task='multiclass', num_classes=N, average='macro'),
@@ -31,15 +31,15 @@ KINDS = dict(accuracy=acc, f1=partial(tm.F1Score, task='multiclass', num_classes
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_an_epoch_is_one_call_on_all_of_its_data(kind):
-    learn,said = fit(KINDS[kind]())
+    learn,seen = fit(KINDS[kind]())
     for epoch,row in enumerate(learn.recorder.values):
-        assert row[-1]==pytest.approx(KINDS[kind]()(*said[epoch,False]).item(), abs=1e-6)
+        assert row[-1]==pytest.approx(KINDS[kind]()(*seen[epoch,False]).item(), abs=1e-6)
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=4), st.lists(st.integers(1, 9), min_size=1, max_size=4))
 @settings(max_examples=15, deadline=None)
-def test_however_the_data_is_cut(train, valid):
-    learn,said = fit(acc(average='micro'), train, valid)
-    assert [r[-1] for r in learn.recorder.values]==pytest.approx([acc(average='micro')(*said[e,False]).item() for e in range(2)])
+def test_any_split_into_batches(train, valid):
+    learn,seen = fit(acc(average='micro'), train, valid)
+    assert [r[-1] for r in learn.recorder.values]==pytest.approx([acc(average='micro')(*seen[e,False]).item() for e in range(2)])
 
 def test_training_and_validation_do_not_mix():
     torch.manual_seed(0)
@@ -56,14 +56,14 @@ def test_training_and_validation_do_not_mix():
 
 def test_nothing_is_left_between_runs():
     m = acc()
-    learn,said = fit(m)
+    learn,seen = fit(m)
     first = learn.validate()[-1]
     assert learn.validate()[-1]==first
     learn.get_preds()
     assert learn.validate()[-1]==first
 
-def test_validation_in_the_midst_of_training():
-    "What is validated inside of an epoch leaves the epoch's own value alone"
+def test_validation_within_an_epoch():
+    "A validation within an epoch does not change the epoch's own value"
     def row(*cbs):
         learn,_ = fit(acc(), cbs=cbs)
         return [list(r) for r in learn.recorder.values]
@@ -71,20 +71,20 @@ def test_validation_in_the_midst_of_training():
 
 # kinds of metric
 def test_functions():
-    "A function of torchmetrics is a mean over the batch: averaged over the items, as any other"
-    learn,said = fit(partial(tmf.accuracy, task='multiclass', num_classes=N))
+    "A function of torchmetrics returns the batch's mean, which is averaged over samples, like any other function"
+    learn,seen = fit(partial(tmf.accuracy, task='multiclass', num_classes=N))
     assert learn.recorder.metric_names[-2]=='accuracy'
-    assert learn.recorder.values[-1][-1]==pytest.approx(acc(average='micro')(*said[1,False]).item())
+    assert learn.recorder.values[-1][-1]==pytest.approx(acc(average='micro')(*seen[1,False]).item())
 
-def test_several():
-    learn,said = fit([acc(), tm.MatthewsCorrCoef(task='multiclass', num_classes=N), TorchMetric(acc(average='micro'), 'mine')])
+def test_several_metrics():
+    learn,seen = fit([acc(), tm.MatthewsCorrCoef(task='multiclass', num_classes=N), TorchMetric(acc(average='micro'), 'mine')])
     assert learn.recorder.metric_names[3:-1]==['multiclass_accuracy','multiclass_matthews_corr_coef','mine']
-    assert learn.recorder.values[-1][-1]==pytest.approx(acc(average='micro')(*said[1,False]).item())
+    assert learn.recorder.values[-1][-1]==pytest.approx(acc(average='micro')(*seen[1,False]).item())
 
 def test_the_parts_of_a_collection():
     parts = tm.MetricCollection([acc(), tm.F1Score(task='multiclass', num_classes=N)])
-    learn,said = fit([*parts.values()])
-    whole = tm.MetricCollection([acc(), tm.F1Score(task='multiclass', num_classes=N)])(*said[1,False])
+    learn,seen = fit([*parts.values()])
+    whole = tm.MetricCollection([acc(), tm.F1Score(task='multiclass', num_classes=N)])(*seen[1,False])
     assert list(learn.recorder.values[-1][2:])==pytest.approx([v.item() for v in whole.values()])
 
 def test_regression_and_activation():
@@ -97,22 +97,22 @@ def test_regression_and_activation():
     assert res[3]==pytest.approx((p.sigmoid()-y[8:]).abs().mean().item(), abs=1e-6)
 
 @pytest.mark.parametrize('average', [None, 'none'])
-def test_a_number_for_each_class(average):
-    learn,said = fit(acc(average=average))
-    assert list(learn.recorder.values[-1][-N:])==pytest.approx(acc(average=average)(*said[1,False]).tolist())   # a column each
+def test_a_column_for_each_class(average):
+    learn,seen = fit(acc(average=average))
+    assert list(learn.recorder.values[-1][-N:])==pytest.approx(acc(average=average)(*seen[1,False]).tolist())   # a column each
 
 class Total(tm.Metric):
-    "A metric as a user writes one"
+    "A user-defined metric"
     def __init__(self): super().__init__(); self.add_state('total', torch.tensor(0.), dist_reduce_fx='sum')
     def update(self, pred, targ): self.total += pred.detach().sum()
     def compute(self): return self.total
 
-def test_ones_own():
-    learn,said = fit(Total())
-    assert learn.recorder.values[-1][-1]==pytest.approx(said[1,False][0].sum().item(), abs=1e-4)
+def test_a_user_defined_metric():
+    learn,seen = fit(Total())
+    assert learn.recorder.values[-1][-1]==pytest.approx(seen[1,False][0].sum().item(), abs=1e-4)
 
-def test_a_metric_that_wants_something_else_says_so():
-    "A mean of losses takes no targets: the error names the metric and the shapes"
+def test_a_metric_that_fails_is_named_in_a_note():
+    "`MeanSquaredError` fails for class indices as targets: a note of the error names the metric"
     with pytest.raises(Exception) as e: fit(tm.MeanSquaredError())
     assert any('mean_squared_error' in n for n in e.value.__notes__)
 
@@ -122,8 +122,8 @@ def test_pickling():
     m = pickle.loads(pickle.dumps(learn.metrics[0]))
     assert m.value==learn.metrics[0].value and m.name=='multiclass_accuracy'
 
-def test_what_was_counted_survives_a_crash(tmp_path):
-    "Training metrics of an epoch that is taken up again in its middle"
+def test_training_metrics_continue_after_a_resume(tmp_path):
+    "The training metrics of an epoch that is resumed in its middle cover the whole epoch"
     def make(path):
         torch.manual_seed(0)
         learn = Learner(DataLoaders(data((5,3,4,2)), data((4,), 1)), nn.Linear(4,N), F.cross_entropy, torch.optim.SGD, lr=.5, metrics=acc(), path=path)

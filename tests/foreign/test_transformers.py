@@ -1,5 +1,6 @@
-"""Models of transformers without glue: the loss is their own, metrics and predictions are about the logits and the labels that these are compared with,
-and beside HF's Trainer the same job ends with the same weights. Needs `transformers`; the models are tiny, made from a config, and nothing is downloaded."""
+"""Models of transformers without glue code: the loss is their own, metrics and predictions use the logits and the
+labels that these are compared with, and the weights equal those of plain PyTorch loops. Needs `transformers`; the
+models are tiny, created from a config, and nothing is downloaded."""
 from functools import partial
 import math, sys
 import pytest, torch
@@ -20,8 +21,8 @@ llama = partial(LlamaConfig, vocab_size=V, hidden_size=16, num_hidden_layers=2, 
 gpt2  = partial(GPT2Config, vocab_size=V, n_embd=16, n_layer=2, n_head=2, n_positions=32, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 t5    = partial(T5Config, vocab_size=V, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, pad_token_id=0, decoder_start_token_id=0)
 
-def still(config, p=0.):
-    "Without dropout"
+def set_dropout(config, p=0.):
+    "Set every dropout probability of `config` to `p`; return it"
     for k in 'hidden_dropout_prob attention_probs_dropout_prob attention_dropout resid_pdrop embd_pdrop attn_pdrop dropout_rate'.split():
         if hasattr(config, k): setattr(config, k, p)
     return config
@@ -31,7 +32,7 @@ TASKS = dict(classes=(AutoModelForSequenceClassification, partial(bert, num_labe
 def make(task, p=0., **kw):
     torch.manual_seed(0)
     cls,config = TASKS[task]
-    return cls.from_config(still(config(**kw), p))
+    return cls.from_config(set_dropout(config(**kw), p))
 
 def items(task, n=22, seed=0):
     "Sentences of different lengths, with labels"
@@ -47,7 +48,7 @@ def items(task, n=22, seed=0):
     return res
 
 def pad(items):
-    "What the padding collators of transformers do"
+    "Collate like the padding collators of transformers"
     n,b = max(len(o['input_ids']) for o in items),{}
     def fill(t, v): return F.pad(torch.as_tensor(t), (0, n-len(t)), value=v)
     b['input_ids'] = torch.stack([fill(o['input_ids'], 0) for o in items])
@@ -65,7 +66,7 @@ def learner(task, bs=4, model=None, **kw):
     return learn
 
 def aligned(task, model):
-    "By hand, sentence by sentence: the logits and labels that are compared"
+    "Compute the logits and labels that are compared, one sentence at a time"
     res = []
     for o in items(task, 11, 1):
         with torch.no_grad(): p = model.eval()(input_ids=o['input_ids'][None]).logits[0]
@@ -75,7 +76,7 @@ def aligned(task, model):
 
 @pytest.mark.parametrize('task', TASKS)
 def test_losses_metrics_and_predictions_are_those_of_all_sentences(task):
-    "Metrics failed on the output, of a causal model they compared each token with itself, and padding counted in the weights of batches"
+    "Metrics used to fail on the output, to compare a causal model's tokens with themselves, and to count padding"
     learn = learner(task, metrics=[accuracy, Perplexity()])
     learn.fit(1)
     pairs = aligned(task, learn.model)
@@ -92,16 +93,16 @@ def test_losses_metrics_and_predictions_are_those_of_all_sentences(task):
         assert losses[i].item()==pytest.approx(want.item(), abs=1e-4)
         assert torch.equal(torch.as_tensor(decoded[i]).reshape(-1), preds[i].argmax(-1).reshape(-1))
 
-@pytest.mark.parametrize('task', ['classes','tokens','masked'])   # the causal ones of transformers 5.23 fail with tuples themselves
-def test_tuples_are_read_as_outputs_are(task):
+@pytest.mark.parametrize('task', ['classes','tokens','masked'])   # causal models of transformers 5.23 fail with tuples
+def test_tuples_are_read_like_model_outputs(task):
     a,b = learner(task, metrics=accuracy),learner(task, model=make(task, return_dict=False), metrics=accuracy)
     for learn in (a,b): learn.fit(1)
     assert torch.equal(weights(a), weights(b)) and a.validate()==b.validate()
     one = dict(input_ids=items(task)[0]['input_ids'])
     assert torch.equal(a.predict(one)[2], b.predict(one)[2])
 
-def test_predict_one_or_several_as_they_come():
-    "A padding collator makes the batch; labels that it adds are no targets of a prediction"
+def test_predict_one_or_several_raw_samples():
+    "A padding collator creates the batch; labels that it adds are not used as targets of a prediction"
     learn = learner('classes', model=make('classes', id2label={0:'a', 1:'b', 2:'c'}))
     raw = [dict(input_ids=o['input_ids']) for o in items('classes', 5, 3)]
     label,dec,pred = learn.predict(raw[0])
@@ -112,7 +113,7 @@ def test_predict_one_or_several_as_they_come():
     torch.testing.assert_close(many, torch.stack([learn.predict(o)[2] for o in raw]), atol=1e-5, rtol=1e-4)
     words = learner('tokens').predict(raw[0])[0]
     assert len(words)==len(raw[0]['input_ids']) and set(words)<={'LABEL_0','LABEL_1','LABEL_2'}
-    assert learner('causal').predict(dict(items('causal')[0]))[2].shape==(len(items('causal')[0]['input_ids']), V)   # the last token's too
+    assert learner('causal').predict(dict(items('causal')[0]))[2].shape==(len(items('causal')[0]['input_ids']), V)   # includes the last token's
 
 def tokenizer():
     from tokenizers import Tokenizer, models, pre_tokenizers
@@ -123,7 +124,7 @@ def tokenizer():
 
 @pytest.mark.parametrize('task', ['classes','causal','masked'])
 def test_the_collators_of_transformers(task):
-    "`predict` with the collator for masked models asked about a sentence in which it had masked other words"
+    "With the collator for masked models, `predict` used to predict a sentence in which other words were masked"
     tok = tokenizer()
     collate = (transformers.DataCollatorWithPadding(tok) if task=='classes' else
                transformers.DataCollatorForLanguageModeling(tok, mlm=task=='masked'))
@@ -138,7 +139,7 @@ def test_the_collators_of_transformers(task):
     assert len(preds)==2
 
 def test_only_logits_are_gathered():
-    "Caches, hidden states and attentions went into the predictions"
+    "Caches, hidden states and attentions used to be part of the predictions"
     model = make('causal')
     model.config.output_hidden_states,model.config.use_cache = True,True
     learn = learner('causal', model=model)
@@ -159,7 +160,7 @@ def test_other_losses_of_sequences(kind):
     rows = [dict(input_ids=o['input_ids'], labels=torch.rand(n).round() if n>1 else torch.rand(())) for o in items('classes')]
     def collate(b): return {**pad([dict(input_ids=o['input_ids']) for o in b]), **({'labels':torch.stack([o['labels'] for o in b])} if 'labels' in b[0] else {})}
     torch.manual_seed(0)
-    model = AutoModelForSequenceClassification.from_config(still(bert(num_labels=n, problem_type=kind)))
+    model = AutoModelForSequenceClassification.from_config(set_dropout(bert(num_labels=n, problem_type=kind)))
     learn = Learner(DataLoaders.from_dsets(rows, rows[:9], bs=4, collate_fn=collate, shuffle=False), model, lr=1e-3)
     with learn.no_bar(), learn.no_logging(): learn.fit(1)
     preds,targs,decoded,losses = learn.get_preds(with_decoded=True, with_loss=True)
@@ -169,7 +170,7 @@ def test_other_losses_of_sequences(kind):
 
 def test_an_encoder_decoder_does_not_shift():
     torch.manual_seed(0)
-    learn = Learner([[pad(items('causal')[i:i+4]) for i in range(0, 20, 4)]]*2, T5ForConditionalGeneration(still(t5())), lr=1e-3, metrics=accuracy)
+    learn = Learner([[pad(items('causal')[i:i+4]) for i in range(0, 20, 4)]]*2, T5ForConditionalGeneration(set_dropout(t5())), lr=1e-3, metrics=accuracy)
     with learn.no_bar(), learn.no_logging(): learn.fit(1)
     preds,targs,losses = learn.get_preds(with_loss=True)
     assert [len(o) for o in preds]==[len(o) for o in targs] and learn.validate()[0]==pytest.approx(F.cross_entropy(torch.cat([*preds]), torch.cat([*targs])).item(), rel=1e-5)
@@ -178,7 +179,7 @@ def test_two_kinds_of_logits_are_a_dictionary():
     torch.manual_seed(0)
     rows = [dict(input_ids=torch.randint(3, V, (6,)), start_positions=torch.tensor(1), end_positions=torch.tensor(4)) for _ in range(8)]
     dls = DataLoaders.from_dsets(rows, rows, bs=4, n_inp=1)
-    learn = Learner(dls, BertForQuestionAnswering(still(bert())), lr=1e-2)
+    learn = Learner(dls, BertForQuestionAnswering(set_dropout(bert())), lr=1e-2)
     with learn.no_bar(), learn.no_logging(): learn.fit(2)
     preds,targs = learn.get_preds()
     assert {k:v.shape for k,v in preds.items()}==dict(start_logits=(8,6), end_logits=(8,6)) and len(targs)==2
@@ -193,16 +194,16 @@ def test_a_loss_function_gets_logits_where_it_compares_tensors():
     learner('causal', loss_func=lambda out,y: seen.append((type(out), y.shape)) or out.logits.sum()).validate()
     assert 'Output' in seen[0][0].__name__
 
-def test_the_wrong_shift_is_seen_in_the_first_batch():
-    "Its metrics would have been about other tokens"
+def test_a_wrong_label_shift_raises_in_the_first_batch():
+    "Metrics would otherwise compare the wrong tokens"
     model = make('causal')
     model.shifts_labels = False
     with pytest.raises(ValueError, match=r'model\.shifts_labels = True'): learner('causal', model=model).fit(1)
 
-# what a Learner can do, with these models
+# features of the Learner with these models
 
-def by_hand(task, model, bs, epochs=1, lr=1e-3, group=1):
-    "A loop over batches, with the mean loss of the targets that count in `group` of them for each step"
+def plain_loop(task, model, bs, epochs=1, lr=1e-3, group=1):
+    "The weights after a plain loop that takes each step with the mean loss over all targets of `group` batches"
     opt,dl = torch.optim.Adam(model.parameters(), lr=lr),data(task, bs).train
     for _ in range(epochs):
         model.train()
@@ -214,7 +215,7 @@ def by_hand(task, model, bs, epochs=1, lr=1e-3, group=1):
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 @pytest.mark.parametrize('task', TASKS)
-def test_weights_are_those_of_a_loop_by_hand(task):
+def test_weights_equal_those_of_a_plain_loop(task):
     learn = learner(task)
     learn.fit(2)
     model,opt = (m := make(task)),torch.optim.Adam(m.parameters(), lr=1e-3)
@@ -224,10 +225,10 @@ def test_weights_are_those_of_a_loop_by_hand(task):
     assert torch.equal(weights(learn), torch.cat([p.detach().flatten() for p in model.parameters()]))
 
 def test_accumulated_tokens_count_once_each():
-    "Means of means would give the tokens of short batches more weight, as was once known of HF's Trainer"
+    "Means of means would give the tokens of short batches more weight, as HF's Trainer once did"
     learn = learner('causal', bs=2, cbs=GradientAccumulation(4), opt_func=torch.optim.Adam)
     learn.fit(1)
-    torch.testing.assert_close(weights(learn), by_hand('causal', make('causal'), 2, group=2), atol=2e-5, rtol=1e-3)
+    torch.testing.assert_close(weights(learn), plain_loop('causal', make('causal'), 2, group=2), atol=2e-5, rtol=1e-3)
 
 def test_gradient_checkpointing_changes_nothing():
     a,b = learner('causal', model=make('causal', use_cache=False)),learner('causal', model=make('causal', use_cache=False))
@@ -249,7 +250,7 @@ def test_a_trained_model_generates():
 
 @pytest.mark.parametrize('task', ['classes','causal'])
 def test_killed_and_resumed(task, tmp_path):
-    "With dropout, so that the random numbers have to go on as well"
+    "With dropout, so that the random states must be restored too"
     def run(path, stop=None, **kw):
         torch.manual_seed(1)
         cbs = [CheckpointCallback('1ep', folder=path), EMACallback(.9), GradientAccumulation(8)]
@@ -267,8 +268,8 @@ def test_killed_and_resumed(task, tmp_path):
     again = run(tmp_path/'b', resume='auto')
     assert torch.equal(weights(whole), weights(again)) and whole.validate()==again.validate()
 
-def test_the_best_epoch_is_kept_as_transformers_keeps_models(tmp_path):
-    "With averaged weights: those that were validated, not those of the last batch"
+def test_the_best_epoch_is_saved_by_save_pretrained(tmp_path):
+    "With averaged weights, those that were validated are saved, not those of the last batch"
     for cbs in ([],[EMACallback(.5)]):
         learn = learner('classes', lr=1e-2, cbs=[*cbs, OnBetter(lambda learn: learn.save_pretrained(tmp_path/'best', tokenizer()))])
         learn.fit(3)

@@ -1,5 +1,6 @@
-"""What a review of other libraries' own tests found worse, wrong or missing here: one case for each, by the name of their test, with the behaviour that it
-asks for; what is left is named with a reason. The table in `coming_from.ipynb` is counted from this file"""
+"""What a review of other libraries' own tests found worse, wrong or missing in learnkit: one case for each, by the name
+of their test, with the behaviour that it requires; those left out are listed with a reason. The table in
+`coming_from.ipynb` is counted from this file."""
 import json, re, warnings
 from functools import partial
 from io import BytesIO
@@ -19,19 +20,19 @@ from learnkit.loop.names import names_in
 from learnkit.loop.run import null_logger
 from toys import at, batches, learner, weights
 
-# how many functions of each library's tests were translated, as the review counted them at 7b43709
+# the test functions of each library by the review's verdict at commit 7b43709
 THEN = dict(Keras=dict(same=33, better=2, worse=3, wrong=1, missing=4), Ignite=dict(same=42, better=2, worse=2, wrong=0, missing=5),
             skorch=dict(same=33, better=2, worse=5, wrong=0, missing=3), Composer=dict(same=44, better=1, worse=4, wrong=0, missing=6),
             **{'pytorch-accelerated':dict(same=24, better=0, worse=2, wrong=0, missing=3)}, Lightning=dict(same=59, better=3, worse=5, wrong=0, missing=10))
 
-CASES,LEFT = {},{}   # (library, what it was then, their test): what tests it now; the reason why it is left
+CASES,SKIPPED = {},{}   # (library, the review's verdict, their test): the function that tests it now; why it is skipped
 def case(library, then, name):
     def add(f): CASES[library,then,name] = f; return f
     return add
-def left(library, then, name, why): LEFT[library,then,name] = why
+def skip_case(library, then, name, why): SKIPPED[library,then,name] = why
 
 class Losses(nn.MSELoss):
-    "In validation, the prescribed losses one after the other"
+    "Returns the prescribed losses in order in validation, the real loss in training"
     def __init__(self, values): super().__init__(); self.values = list(values)
     def forward(self, pred, targ):
         loss = super().forward(pred, targ)
@@ -42,7 +43,7 @@ def mk(*cbs, n=3, nv=1, **kw):
     learn.logger = null_logger
     return learn.remove_cb(learn.progress)
 def epochs(values, cb, n=None):
-    "After how many epochs with these validation losses the fit has ended"
+    "Return after how many epochs a fit with these validation losses ends"
     learn = mk(cb, loss_func=Losses(values))
     learn.fit(n or len(values))
     return len(learn.recorder.history)
@@ -58,7 +59,7 @@ def keras_throws_when_optimizer_has_schedule():
 @case('Keras', 'wrong', 'lrs::test_throws_when_optimizer_has_schedule')
 def keras_throws_when_optimizer_has_schedule_2():
     with pytest.raises(ValueError, match='both set'): mk(ParamScheduler({'lr':SchedNo(1., 1.)})).fit_one_cycle(1)
-left('Keras', 'worse', 'csv::test_CSVLogger (separator)', 'a CSV file has commas; what reads it can write others')
+skip_case('Keras', 'worse', 'csv::test_CSVLogger (separator)', 'a CSV file has commas; what reads it can write others')
 @case('Keras', 'worse', 'csv::test_stop_training_csv')
 def keras_stop_training_csv(tmp_path):
     learn = mk(TerminateOnNaNCallback(), CSVLogger(), path=tmp_path, lr=1e30)
@@ -71,10 +72,10 @@ def keras_early_stopping_with_baseline(): assert [epochs([.6, .55, .56, .57, .58
 def keras_early_stopping_with_start_from_epoch(): assert [epochs([1., 2., 3., 4., 5., 6.], EarlyStoppingCallback(patience=2, start_from_epoch=s)) for s in (0, 2, 3)]==[3, 5, 6]
 @case('Keras', 'missing', 'reduce_lr::test_cooldown')
 def keras_cooldown(): assert rates(ReduceLROnPlateau(cooldown=2, factor=2.), values=[1.]*7, n_epoch=7)==[1., 1., .5, .5, .5, .25, .25]
-left('Keras', 'missing', 'lrs::test_verbose_logging', 'learning rates are in `learn.recorder.lrs` and in all loggers except `CSVLogger`, which writes the table; not in lines of text')
+skip_case('Keras', 'missing', 'lrs::test_verbose_logging', 'learning rates are in `learn.recorder.lrs` and in all loggers except `CSVLogger`, which writes the table; not in lines of text')
 
 # Ignite
-left('Ignite', 'worse', 'ema::test_ema_final_weight_cpu', "the average begins with the first stepped weights, as that of PyTorch's `AveragedModel`")
+skip_case('Ignite', 'worse', 'ema::test_ema_final_weight_cpu', "the average begins with the first stepped weights, as that of PyTorch's `AveragedModel`")
 @case('Ignite', 'worse', 'ema::test_ema_two_handlers')
 def ignite_ema_two_handlers():
     fast,slow = EMACallback(.5),EMACallback(.9, use=False)
@@ -83,7 +84,7 @@ def ignite_ema_two_handlers():
     assert all(torch.equal(v, alone.model.state_dict()[k]) for k,v in slow.averages.items())
 for name in ('test_state_dict_with_mode','test_early_stopping_on_rel_delta'):
     @case('Ignite', 'missing', f'early_stopping::{name}')
-    def ignite_name():   # a tenth of the best value each time is too little
+    def ignite_name():   # gains below a tenth of the best value do not count
         assert epochs([1., .95, .91, .5, .4], EarlyStoppingCallback(min_delta='10%', patience=2))==3
         assert epochs([1., .89, .8, .7, .6], EarlyStoppingCallback(min_delta='10%', patience=2))==5
 @case('Ignite', 'missing', 'checkpoint::test_checkpoint_filename_pattern')
@@ -110,18 +111,18 @@ def ignite_batch_size_scheduler():
 # skorch
 @case('skorch', 'worse', 'EarlyStopping::test_weights_restore (load_best)')
 def skorch_weights_restore():
-    kept = []
-    best = at('after_epoch', lambda cb: kept.append(weights(cb.learn)), order=-100)
+    saved = []
+    best = at('after_epoch', lambda cb: saved.append(weights(cb.learn)), order=-100)
     learn = mk(best, EarlyStoppingCallback(patience=2), SaveModelCallback(fname=None), loss_func=Losses([3., 1., 2., 2., 2.]))
     learn.fit(5)
-    assert len(kept)==4 and torch.equal(weights(learn), kept[1])
+    assert len(saved)==4 and torch.equal(weights(learn), saved[1])
 @case('skorch', 'worse', 'lr_scheduler::test_reduce_lr_monitor_with_callable')
 def skorch_reduce_lr_monitor_with_callable():
     seen = []
     def score(learn): seen.append(learn.epoch); return 1.
     sched = TorchScheduler(partial(tls.ReduceLROnPlateau, patience=0, factor=.5), monitor=score)
     assert rates(sched, n_epoch=3)==[1., 1., .5] and seen==[0, 1, 2]
-left('skorch', 'worse', 'scoring::test_scoring_uses_best_score_when_continuing_training',
+skip_case('skorch', 'worse', 'scoring::test_scoring_uses_best_score_when_continuing_training',
      'the best value is kept by who acts on it, `TrackerCallback(reset_on_fit=False).best`, and is no column')
 @case('skorch', 'worse', 'history::test_history_epoch_two_columns')
 def skorch_history_epoch_two_columns():
@@ -144,7 +145,7 @@ def skorch_parammapper():
     learn.freeze_to(1)
     learn.fit(1)
     assert [torch.equal(p, o) for p,o in zip(model.parameters(), old)]==[True, True, False, False]
-left('skorch', 'missing', 'history::test_history_*batches*', 'losses and learning rates of each batch are in `learn.recorder`, other values in `JsonLogger`, not in the history')
+skip_case('skorch', 'missing', 'history::test_history_*batches*', 'losses and learning rates of each batch are in `learn.recorder`, other values in `JsonLogger`, not in the history')
 @case('skorch', 'missing', 'history::test_history_save_load_cycle')
 def skorch_history_save_load_cycle(tmp_path):
     learn = mk()
@@ -158,7 +159,7 @@ def composer_time_parse():
     assert Time('4_000tok')=='4000tok' and Time('1_5.5s')=='15.5s' and Time('12_345_678ba').value==12345678
     for bad in ('4__0ba','_4ba','4_ba'):
         with pytest.raises(ValueError, match='not an amount'): Time(bad)
-left('Composer', 'worse', 'time::test_invalid_math (== of two units)', '`==` of two units is False, as of any two unlike things in Python; `<` and `+` are errors')
+skip_case('Composer', 'worse', 'time::test_invalid_math (== of two units)', '`==` of two units is False, as of any two unlike things in Python; `<` and `+` are errors')
 @case('Composer', 'worse', 'trainer::test_dict_loss_trainer')
 def composer_dict_loss_trainer():
     def parts(pred, targ): return dict(mse=F.mse_loss(pred, targ), l1=.5*F.l1_loss(pred, targ))
@@ -168,7 +169,7 @@ def composer_dict_loss_trainer():
     row = a.recorder.history[-1]
     assert torch.allclose(weights(a), weights(b)) and row['valid_mse']+row['valid_l1']==pytest.approx(row['valid_loss'])
 @case('Composer', 'worse', 'ema::test_ema_algorithm (half_life)')
-def composer_ema_algorithm():   # of 4 steps: as much of a weight counts half after four more
+def composer_ema_algorithm():   # a half-life of 4 steps: the share of weights halves in four steps
     seen,average = [],EMACallback(.5**(1/4), warmup=False, at_end=False)
     mk(average, at('after_step', lambda cb: seen.append(cb.learn.model.weight.detach().clone())), n=9).fit(1)
     shares = [.5**((8-i)/4)*(1 if i==0 else 1-.5**(1/4)) for i in range(9)]
@@ -189,7 +190,7 @@ def composer_remote():
     whole = go('a')
     with pytest.raises(SystemError): go('b', at('after_batch', die, lambda cb: cb.learn.train_iter==4, order=200))
     assert torch.equal(weights(go('b', resume='auto')), weights(whole))
-left('Composer', 'missing', 'cutout, progressive_resizing, stochastic depth, layer freezing, blurpool …',
+skip_case('Composer', 'missing', 'cutout, progressive_resizing, stochastic depth, layer freezing, blurpool …',
      'algorithms for models and images: those of Composer run by its adapter')
 @case('Composer', 'missing', 'checkpoint::test_load_ignore_keys / save_ignore_keys')
 def composer_load_ignore_keys(tmp_path):
@@ -218,10 +219,11 @@ def pytorch_accelerated_max_steps_stops_training_correctly():
     assert learn.train_steps==15 and learn.train_iter==30
 @case('pytorch-accelerated', 'worse', 'callbacks (seed) EarlyStopping default threshold 0.01')
 def pytorch_accelerated_callbacks(): assert [epochs([1., .995, .99, .985], cb()) for cb in (TheirEarlyStopping, EarlyStoppingCallback)]==[2, 4]
-left('pytorch-accelerated', 'missing', 'finetuning::test_unfreeze_model_returns_correct_parameters',
+skip_case('pytorch-accelerated', 'missing', 'finetuning::test_unfreeze_model_returns_correct_parameters',
      'nothing is to be added to an optimizer, which has all parameters from the start')
 @case('pytorch-accelerated', 'missing', 'wsd::test_wsd_decay_info_multiple_checkpoints / pre_decay_continuation')
-def pytorch_accelerated_wsd_decay_info_multiple_checkpoints(tmp_path):   # from one run at a constant rate, two that let it fall: after one epoch, and after two
+# two runs that resume a run at a constant learning rate, after one and after two epochs, and let it decay
+def pytorch_accelerated_wsd_decay_info_multiple_checkpoints(tmp_path):
     def go(folder, n_epoch, decay, **kw):
         sched = combine_scheds([1-decay/n_epoch, decay/n_epoch], [SchedNo(.1, .1), SchedCos(.1, 0.)]) if decay else SchedNo(.1, .1)
         learn = mk(ParamScheduler({'lr':sched}), CheckpointCallback(keep=None, folder=tmp_path/folder))
@@ -332,20 +334,20 @@ def test_case(key, tmp_path, monkeypatch):
     f(tmp_path) if f.__code__.co_argcount else f()
 
 def counts():
-    "What the table in `coming_from.ipynb` says: for each library what was the same, better, worse or wrong and missing, and what is now"
+    "Return {library: (counts then, now)} of same, better, worse or wrong, and missing, as in `coming_from.ipynb`"
     res = {}
     for lib,n in THEN.items():
         done = [then for l,then,_ in CASES if l==lib]
-        left = [then for l,then,_ in LEFT if l==lib]
+        left = [then for l,then,_ in SKIPPED if l==lib]
         assert len([o for o in done+left if o!='missing'])==n['worse']+n['wrong'] and [*done, *left].count('missing')==n['missing']
         then = n['same'],n['better'],n['worse']+n['wrong'],n['missing']
         now = n['same']+len(done),n['better'],len(left)-left.count('missing'),left.count('missing')
         res[lib] = then,now
     return res
 
-def test_the_goal():
+def test_the_number_of_cases():
     repaired = len([1 for _,then,_ in CASES if then!='missing'])
-    assert len(CASES)+len(LEFT)==53 and sum(n['same']+n['better'] for n in THEN.values())+repaired==263
+    assert len(CASES)+len(SKIPPED)==53 and sum(n['same']+n['better'] for n in THEN.values())+repaired==263
 
 page = Path(__file__).resolve().parents[2]/'nbs/examples/coming_from.ipynb'
 def section(title):
@@ -353,12 +355,12 @@ def section(title):
     return next(c for c in cells if c.startswith(f'## {title}'))
 def table(text): return [[c.strip() for c in line.strip('| ').split(' | ')] for line in re.findall(r'^\|.*\|$', text, re.M)][2:]
 
-def test_the_page_says_so():
+def test_the_page_has_these_counts():
     text = section("What others' tests ask for")
     assert {lib:[*map(int, ns)] for lib,*ns in table(text)}=={lib:[*then, *now] for lib,(then,now) in counts().items()}
-    assert [f'- {lib}: {why}.' for (lib,*_),why in LEFT.items()]==text.rstrip().splitlines()[-len(LEFT):]
+    assert [f'- {lib}: {why}.' for (lib,*_),why in SKIPPED.items()]==text.rstrip().splitlines()[-len(SKIPPED):]
 
-def test_the_names_are_counted():
+def test_the_page_counts_the_callback_names():
     for lib,n,called,*_ in table(section('Callbacks that run unmodified'))[1:]:
         names = names_in(lib).values()
         assert (int(n), int(called))==(len(names), sum(bool(o.event) for o in names))

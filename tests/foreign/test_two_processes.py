@@ -1,5 +1,6 @@
-"""Callbacks of other libraries in two processes: they see the numbers of all, know which process they are in, and one that asks for the end in
-one process ends the fit in both, after the same batch. The classes stand in for the libraries' own, by the module that they are from."""
+"""Callbacks of other libraries in two processes: they receive values of all processes and their own rank, and a stop
+requested in one process ends the fit in both after the same batch. Their base classes replace the libraries' own, with
+the same module name."""
 from datetime import timedelta
 import pytest, torch
 from torch import distributed as dist, nn
@@ -11,7 +12,7 @@ from learnkit.loop.run import null_logger
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings('ignore')]
 
 def _from(module, **methods):
-    "A callback as a class of that library"
+    "Create a callback whose base class has the given module name"
     Base = type('TrainerCallback' if module=='transformers' else 'Callback', (), dict(__module__=module))
     return type('Theirs', (Base,), dict(methods, __module__='theirs'))()
 
@@ -83,7 +84,7 @@ def _inside(rank, path, makes):
         for make in makes: _trains(make, path/make.__name__)
     finally: dist.destroy_process_group()
 
-def test_one_process_asks_for_the_end(tmp_path):
-    "All six adapters in the same two processes, which are forked"
+def test_one_process_requests_a_stop(tmp_path):
+    "Tests all six adapters in the same two forked processes"
     makes = _keras, _lightning, _transformers, _composer, _fastnlp, _pytorch_accelerated
     torch.multiprocessing.start_processes(_inside, (tmp_path, makes), nprocs=2, start_method='fork')
