@@ -112,9 +112,9 @@ class ItemIndices(Callback):
     acts = 'nothing'
     order = 101   # after all callbacks that replace the loader
     def __init__(self,
-        show:int=128 # the largest number of indices in a message
+        max_shown:int=128 # the largest number of indices in a message
     ):
-        self.show = check_whole('show', show)
+        self.max_shown = check_whole('max_shown', max_shown)
         self.loaders = {}   # id of a loader -> its `RecordingLoader`
         self.streams = []   # the `BatchStream`s of the open phases, the innermost last
 
@@ -148,8 +148,8 @@ class ItemIndices(Callback):
         if indices is None: return
         is_single = isinstance(indices, str) or not hasattr(indices, '__iter__')   # the loader has `batch_size=None`
         texts = [_format_index(indices)] if is_single else [*map(_format_index, indices)]
-        listing = ', '.join(texts[:self.show])
-        if len(texts)>self.show: listing += f', … ({len(texts)} in all)'
+        listing = ', '.join(texts[:self.max_shown])
+        if len(texts)>self.max_shown: listing += f', … ({len(texts)} in all)'
         add_note(self.learn.exc, f'The last batch had these samples of the dataset: {listing}')
 
     def cleanup(self): self.loaders,self.streams = {},[]

@@ -103,7 +103,7 @@ class Clock(StopwatchCallback):
     "Counts the epochs, batches, samples, tokens and seconds of training, for `learn.time`"
     acts = 'nothing'
     order,saves = -9,('counts','began','stopwatch')
-    loaded = False   # does the next fit continue from a loaded state?
+    is_loaded = False   # does the next fit continue from a loaded state?
     def __init__(self): self._reset()
     def _reset(self):
         self.stopwatch = Stopwatch()
@@ -112,7 +112,7 @@ class Clock(StopwatchCallback):
     def _get_current_counts(self) -> dict: return dict(self.counts, seconds=self.stopwatch.seconds)
 
     def before_fit(self):
-        if self.loaded or self.learn.mode!='fit': return
+        if self.is_loaded or self.learn.mode!='fit': return
         self._reset()
         self.counts['epoch'] = self.learn.current_run.start_epoch
     def after_batch(self):
@@ -128,7 +128,7 @@ class Clock(StopwatchCallback):
         self.began = self._get_current_counts()
     def cleanup(self):
         self.stopwatch.stop()
-        if self.learn.mode=='fit': self.loaded = False
+        if self.learn.mode=='fit': self.is_loaded = False
 
     def _add_tokens(self, batch, count):
         try: return count + count_tokens(batch, self.learn.dls)
@@ -149,7 +149,7 @@ class Clock(StopwatchCallback):
     ) -> None:
         "Restore the counts from `state`; the next fit continues from them"
         super().load_state_dict(state)
-        self.loaded = True
+        self.is_loaded = True
 
 @patch(as_prop=True)
 def time(self:Learner) -> Timestamp:

@@ -35,7 +35,7 @@ class ValidateEvery(EveryCallback):
         store_attr('ds_idx,dl,at_start')
 
     def before_fit(self):
-        if not self.every.loaded: self.history = History()
+        if not self.every.is_loaded: self.history = History()
         super().before_fit()
         self.learn._find_loader(self.ds_idx, self.dl)   # raises an error now rather than at the first validation
 

@@ -170,12 +170,12 @@ class GradualUnfreezing(Callback):
     "Unfreezes parameter groups when given epochs begin; raises ValueError for one group or several processes"
     modes = 'fit',
     def __init__(self,
-        at:Mapping # epoch -> the first parameter group to train from then on; negative numbers count from the end
+        plan:Mapping # epoch -> the first parameter group to train from then on; negative numbers count from the end
     ):
-        if not _is_plan(at): raise ValueError(
+        if not _is_plan(plan): raise ValueError(
             f'GradualUnfreezing needs a mapping from epochs to the first group to train, such as {{0:-1, 3:0}}, '
-            f'not {at!r}')
-        self.at = dict(sorted(at.items()))
+            f'not {plan!r}')
+        self.plan = dict(sorted(plan.items()))
 
     def before_fit(self):
         n = _count_groups(self.learn.opt)
@@ -184,13 +184,13 @@ class GradualUnfreezing(Callback):
         if num_distrib()>1: raise ValueError(
             'with several processes nothing can be unfrozen during a fit, because the set of all-reduced gradients '
             'is fixed at its beginning. Call `fit` once for each stage.')
-        for i in self.at.values():
+        for i in self.plan.values():
             if not -n<=i<n: raise ValueError(
                 f'GradualUnfreezing: there is no parameter group {i}, as the optimizer has {n} (0 to {n-1})')
 
     def before_epoch(self):
         learn = self.learn
-        due = [group for epoch,group in self.at.items() if epoch<=learn.epoch]
+        due = [group for epoch,group in self.plan.items() if epoch<=learn.epoch]
         if not due: return
         first = due[-1]%_count_groups(learn.opt)
         if first!=learn.opt.frozen_idx: learn.opt.freeze_to(first)

@@ -64,7 +64,7 @@ class Filter:
         "In a fit, start the interval at `before_fit`; at the other event, set `due` if the interval is over"
         if learn.mode!='fit': return
         if name=='before_fit':
-            if not self.interval.loaded: self.due = False
+            if not self.interval.is_loaded: self.due = False
             self.interval.start(learn)
         elif name=='after_epoch': self.due |= self.interval(learn, epoch=True)
         elif learn.training: self.due |= self.interval(learn)
@@ -178,12 +178,12 @@ class PendingHandler:
         marker:str|None   # None: for the next Learner; 'all': for all new ones; other text: for `marked_handlers`
     ): self.f,self.name,self.conditions,self.marker = f,name,conditions,marker
 
-    def callback(self) -> OnCallback:
+    def make_callback(self) -> OnCallback:
         "Return a new `OnCallback` that calls the function"
         return OnCallback(self.f, self.name, Filter(**self.conditions))
     def __call__(self, learn): # the new Learner
         if self.marker is None: self.remove()
-        return [self.callback()]
+        return [self.make_callback()]
 
     def add(self) -> None:
         "Register the function, for Learners that are created from now on"
@@ -202,7 +202,7 @@ def marked_handlers(
     if not marked: warn(
         f'no function has the marker {marker!r}: decorate one with `Learner.on(..., marker={marker!r})`')
     if marker=='all': return []   # each Learner adds these itself
-    return [o.callback() for o in marked]
+    return [o.make_callback() for o in marked]
 
 # %% ../../nbs/callbacks/70b_handlers.ipynb #645de2d8
 def has_no_parameters(

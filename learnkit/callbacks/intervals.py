@@ -62,11 +62,11 @@ class Every:
 
     def reset(self) -> None:
         "Restart the count from zero, and restart the clock"
-        self.count    = 0             # batches, samples or tokens; for seconds, those of earlier runs
+        self.count     = 0            # batches, samples or tokens; for seconds, those of earlier runs
         self.steps_at_start = 0       # the optimizer steps when the fit began
-        self.times    = None          # how many times it has been due; None: unknown
-        self.since    = monotonic()   # the time when the clock was started
-        self.loaded   = False         # does the next fit continue this count?
+        self.times     = None         # how many times it has been due; None: unknown
+        self.since     = monotonic()  # the time when the clock was started
+        self.is_loaded = False        # does the next fit continue this count?
         # with several processes: the most that any has done, batches since then, and batches until they synchronize
         self.max_amount,self.n_since_sync,self.sync_at = None,0,1
 
@@ -74,7 +74,7 @@ class Every:
         learn:Any # the Learner, in `before_fit`
     ) -> None:
         "Begin a fit: count from zero, or from the state that was loaded"
-        if not self.loaded: self.reset()
+        if not self.is_loaded: self.reset()
         self.since,self.has_just_begun = monotonic(),True
         if self.unit=='st': self.steps_at_start = learn.train_steps
 
@@ -83,7 +83,7 @@ class Every:
         epoch:bool=False # True at the end of an epoch, False at the end of a training batch
     ) -> bool:
         "Count this batch or epoch, and return whether the interval has passed with it"
-        self.loaded = self.has_just_begun = False
+        self.is_loaded = self.has_just_begun = False
         if epoch: can_be_due = self.unit in ('ep','st')
         else:     can_be_due = self.unit not in ('ep',None)
         if not can_be_due: return False
@@ -166,8 +166,8 @@ class Every:
     ) -> None:
         "Restore the count from `state`: for the current fit if it has just begun, otherwise for the next fit"
         self.count,self.times = state['count'],state['times']
-        self.since  = monotonic()
-        self.loaded = not self.has_just_begun
+        self.since     = monotonic()
+        self.is_loaded = not self.has_just_begun
 
 # %% ../../nbs/callbacks/45b_every_callback.ipynb #3b49e678
 from typing import Callable

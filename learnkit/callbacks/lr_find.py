@@ -240,7 +240,7 @@ class LRCurve:
         return lr
 
     @property
-    def suggested(self) -> SuggestedLRs:
+    def suggested_lrs(self) -> SuggestedLRs:
         "The suggestions, as a named tuple"
         return _as_named_tuple(self.values)
 
@@ -294,7 +294,7 @@ def lr_find(self:Learner,
     curve = LRCurve(*finder.curve, num_it, suggest_funcs)
     for r in recorders: r.lr_curve = curve
     if show_plot: curve.plot()
-    return curve.suggested if curve.values else None
+    return curve.suggested_lrs if curve.values else None
 
 @patch
 def plot_lr_find(self:Recorder,

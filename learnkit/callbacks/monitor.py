@@ -122,7 +122,7 @@ class Monitor(Stateful):
         self.margin,self.is_relative = _read_margin(min_delta)
         self.source = monitor if callable(monitor) else None
         self.name = self._find_name(monitor)
-        if comp is not None: self.comp,self.lower = mk_comp(comp)
+        if comp is not None: self.comp,self.is_lower_better = mk_comp(comp)
 
     def _find_name(self, monitor):
         "Return the name of what is monitored; raise TypeError if it is neither a column, a metric nor a function"
@@ -141,13 +141,13 @@ class Monitor(Stateful):
         if self.column: self.name = self.column
         if self.given_comp is None:
             direction = 'min' if self._prefers_lower(learn) else 'max'
-            self.comp,self.lower = mk_comp(direction)
+            self.comp,self.is_lower_better = mk_comp(direction)
         if self.best is None: self.reset()
 
     def reset(self) -> None:
         "Reset the best value to infinity, to minus infinity if higher is better, or to None before `start`"
-        if self.lower is None: self.best = None
-        else: self.best = inf if self.lower else -inf
+        if self.is_lower_better is None: self.best = None
+        else: self.best = inf if self.is_lower_better else -inf
 
     def value(self,
         learn:Any,         # the Learner, at the end of an epoch or in `after_row`
@@ -188,7 +188,7 @@ class Monitor(Stateful):
         except (TypeError, ValueError) as e: raise TypeError(
             f'`{self.name}` must be one number to be monitored, but it is {v!r}') from e
 
-    def better(self,
+    def is_better(self,
         value:float,              # a value, not NaN
         reference:float|None=None # the value to compare with; None: the best so far
     ) -> bool:
@@ -196,7 +196,7 @@ class Monitor(Stateful):
         best = self.best if reference is None else reference
         margin = self.margin
         if self.is_relative and isfinite(best): margin *= abs(best)
-        if not self.lower: margin = -margin
+        if not self.is_lower_better: margin = -margin
         return self.comp(float(value)+margin, best)
 
     def update(self,
@@ -205,7 +205,7 @@ class Monitor(Stateful):
         "Store `value` if it is the best; return whether it is, or None without a value; treat NaN as `nan` specifies"
         if value is None: return None
         if isnan(value): return self._handle_nan()
-        if not self.better(value): return False
+        if not self.is_better(value): return False
         self.best = float(value)
         return True
 
@@ -267,7 +267,7 @@ class TrackerCallback(Callback):
     "Keeps track of the best value of `monitor`; base class of the callbacks that act on it"
     order,remove_on_fetch = 60,True
     modes,saves = ('fit',),('watch',)
-    loaded = False        # does the next fit continue from a saved state?
+    is_loaded = False     # does the next fit continue from a saved state?
     new_best = None       # is the last value the best so far? None: there was no value
     idx:int|None = None   # the index of the value in `recorder.values` and `learn.final_record`; None: not in a column
     moment = ''           # when the last value was measured: '3': after epoch 3; '0:5': after 5 batches of epoch 0
@@ -289,7 +289,7 @@ class TrackerCallback(Callback):
     def before_fit(self):
         self.watch.start(self.learn)
         self.idx = self._find_column_idx()
-        if not self.loaded: self.reset()
+        if not self.is_loaded: self.reset()
 
     def _find_column_idx(self):
         column = self.watch.column
@@ -335,8 +335,8 @@ class TrackerCallback(Callback):
     ) -> None:
         "Restore the best value from `state`; the next fit continues with it"
         super().load_state_dict(state)
-        self.loaded = True
-    def cleanup(self): self.loaded = False
+        self.is_loaded = True
+    def cleanup(self): self.is_loaded = False
 
 # %% ../../nbs/callbacks/60c_tracker.ipynb #46eee51c
 @check_args

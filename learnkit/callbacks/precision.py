@@ -142,7 +142,7 @@ class MixedPrecision(Callback):
         return _dtypes[self.amp_mode]
 
     @property
-    def trains(self) -> bool:
+    def is_training_run(self) -> bool:
         "Whether this run is a fit or `lr_find`"
         return self.learn.mode in ('fit','lr_find')
 
@@ -152,7 +152,7 @@ class MixedPrecision(Callback):
         needs_bf16 = self.device_type=='cuda' and self.dtype==torch.bfloat16
         if needs_bf16 and not torch.cuda.is_bf16_supported(): raise ValueError(
             'this GPU has no bfloat16: use to_fp16()')
-        if not self.trains: return
+        if not self.is_training_run: return
         if self.amp_mode==AMPMode.FP16: self._check_weights()
         self._make_scaler()
         self.was_added_midway = self.learn.training
@@ -177,7 +177,7 @@ class MixedPrecision(Callback):
 
     @uninterrupted
     def before_pred(self):
-        if self.contexts and self.trains: self._exit_to(0)   # left open by a failed run, as fits never nest
+        if self.contexts and self.is_training_run: self._exit_to(0)   # left open by a failed run, as fits never nest
         ctx = torch.autocast(self.device_type, dtype=self.dtype)
         ctx.__enter__()
         self.contexts.append((self.learn.batches, ctx))

@@ -63,7 +63,7 @@ class EarlyStoppingCallback(TrackerCallback):
         self.wait += 1
         if self.new_best:
             self.since = self.learn.epoch
-            passes_baseline = self.baseline is None or self.watch.better(value, self.baseline)
+            passes_baseline = self.baseline is None or self.watch.is_better(value, self.baseline)
             if passes_baseline: self.wait = 0
         self.why = self._find_reason(value)
 
@@ -74,7 +74,7 @@ class EarlyStoppingCallback(TrackerCallback):
         super().after_epoch()
         self._stop_if_due(self.learn.epoch+1)
 
-    def _reaches(self, value, limit): return value<=limit if self.watch.lower else value>=limit
+    def _reaches(self, value, limit): return value<=limit if self.watch.is_lower_better else value>=limit
     def _find_reason(self, value):
         "Return the reason to stop at `value`, or None to continue"
         fact = f'{self.watch.name} is {value}'
@@ -248,7 +248,7 @@ class SaveModelCallback(TrackerCallback):
         self.base = base_of(self.learn) if self.only_trained else False
         self._check_fields()
         if not self.is_regular: super().before_fit()
-        elif not self.loaded: self.saved = None
+        elif not self.is_loaded: self.saved = None
 
     def reset(self):
         super().reset()

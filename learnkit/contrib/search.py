@@ -31,7 +31,7 @@ class OptunaPruning(TrackerCallback):
     def before_fit(self):
         super().before_fit()
         directions = [o.name.lower() for o in getattr(getattr(self.trial, 'study', None), 'directions', ())]
-        direction,better = ('minimize','lower') if self.watch.lower else ('maximize','higher')
+        direction,better = ('minimize','lower') if self.watch.is_lower_better else ('maximize','higher')
         if len(directions)>1: raise ValueError('Optuna cannot prune trials of a study with several objectives: create '
                                                'the study with one direction, or remove OptunaPruning')
         if directions not in ([], [direction], ['not_set']): raise ValueError(

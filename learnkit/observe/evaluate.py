@@ -157,7 +157,7 @@ class Evaluator(EveryCallback):
         learn = self.learn
         self.evaluators = [cb for cb in learn.ordered_cbs() if isinstance(cb, Evaluator)]
         self._check_columns()
-        if not self.every.loaded: self.history = History()
+        if not self.every.is_loaded: self.history = History()
         self.last_epoch = None
         super().before_fit()
         if self.when_better: self.when_better.start(learn)

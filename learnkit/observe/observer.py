@@ -31,7 +31,7 @@ class Observer(EveryCallback):
         raise NotImplementedError(f'{type(self).__name__} needs a method `measure` that returns a dict of numbers')
 
     def before_fit(self):
-        if not self.every.loaded: self.rows = History()
+        if not self.every.is_loaded: self.rows = History()
         super().before_fit()
         self.learn._outbox.begin()
     def act(self): self.log(self.measure())
@@ -113,7 +113,7 @@ class OptimizerMonitor(Observer):
 
     def before_fit(self):
         super().before_fit()
-        if not self.every.loaded: self.due = True
+        if not self.every.is_loaded: self.due = True
         self.start = self.row = None
     def act(self): self.due = True
     def after_batch(self):

@@ -41,7 +41,7 @@ class SpeedMonitor(StopwatchCallback, Observer):
         self.has_tokens = True                      # have all batches so far had tokens?
 
     def before_fit(self):
-        if not self.every.loaded: self.stopwatch = Stopwatch()
+        if not self.every.is_loaded: self.stopwatch = Stopwatch()
         self._reset()
         super().before_fit()
     def before_train(self):

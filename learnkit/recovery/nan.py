@@ -276,8 +276,8 @@ class RollBackOnNaN(Callback):
         if self.source=='checkpoint' and self.saver is None: raise ValueError(
             "RollBackOnNaN(source='checkpoint') needs a CheckpointCallback among the callbacks: "
             "add one, or write source='memory'")
-        if not self.every.loaded: self.n,self.scale,self.written = 0,1.,None
-        self.due = self.due and self.every.loaded
+        if not self.every.is_loaded: self.n,self.scale,self.written = 0,1.,None
+        self.due = self.due and self.every.is_loaded
         self.every.start(learn)
         self.good_state = self.flag = self.spike = None
 

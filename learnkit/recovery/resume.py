@@ -37,7 +37,7 @@ class Retention:
         for path in list_checkpoints(folder):
             value = self._read_value(path)
             if value is not None: known.append((value, path))
-        known.sort(key=itemgetter(0), reverse=not self.monitor.lower)
+        known.sort(key=itemgetter(0), reverse=not self.monitor.is_lower_better)
         return known[:self.n_best]
 
     def _read_value(self, path) -> float|None:

@@ -167,8 +167,8 @@ def test_a_callback_pickles_after_a_fit(make, comp, tmp_path):
     cb = learn.cbs[-1]
     learn.remove_cb(cb)
     again = pickle.loads(pickle.dumps(cb))
-    assert again.best==cb.best and again.watch.better(cb.best-1) and not again.watch.better(cb.best+1)
-    assert copy.deepcopy(cb).watch.better(cb.best-1)
+    assert again.best==cb.best and again.watch.is_better(cb.best-1) and not again.watch.is_better(cb.best+1)
+    assert copy.deepcopy(cb).watch.is_better(cb.best-1)
 
 # callbacks for which `hasattr` raises an exception
 

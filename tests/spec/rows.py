@@ -573,7 +573,7 @@ def monitor():
     assert watched(Monitor(number, 'max', min_delta=.5), 3., 3.4, 3.6)==[True, False, True]
     m = Monitor(number, 'max', nan='raise')
     m.start(learner())
-    assert m.best==float('-inf') and m.better(0.) and m.comp(2., 1.) and m.name=='number' and Monitor(partial(number), 'max').name=='number'
+    assert m.best==float('-inf') and m.is_better(0.) and m.comp(2., 1.) and m.name=='number' and Monitor(partial(number), 'max').name=='number'
     with pytest.raises(ValueError, match='nan'): m.update(float('nan'))
 
 @served('exact names only: by the longest common substring `loss` becomes `acc`; an error lists the names instead', '1B.45 the value of a name')

@@ -346,7 +346,7 @@ def test_suggestions_of_any_curve(losses, nans):
     lrs = [10**(i/10-5) for i in range(len(losses))]
     curve = LRCurve(lrs, losses, 20, [valley, minimum, steep, slide])
     for k,v in curve.values.items(): assert v is None or v in lrs or any(v==l/10 for l in lrs)
-    assert curve.suggested._fields==('valley','minimum','steep','slide')
+    assert curve.suggested_lrs._fields==('valley','minimum','steep','slide')
 
 @pytest.mark.parametrize('f', [valley, slide, minimum, steep])
 def test_short_curves_raise(f):

@@ -227,7 +227,7 @@ def test_cancels(exc):
     assert c.n==3*dict(CancelBatch=12, CancelTrain=8, CancelEpoch=2)[exc.__name__]
 
 def test_long_lists_are_cut():
-    learn = fitted('shuffle', 0, [ItemIndices(show=2), at('after_loss', throw(ZeroDivisionError()))])
+    learn = fitted('shuffle', 0, [ItemIndices(max_shown=2), at('after_loss', throw(ZeroDivisionError()))])
     with pytest.raises(ZeroDivisionError) as e: learn.fit(1)
     assert note(e.value).endswith(', … (4 in all)')
 

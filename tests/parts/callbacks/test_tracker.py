@@ -74,7 +74,7 @@ my_accuracy.lower_better = True   # against its name
 def test_a_metric_has_an_attribute(metric, name, lower):
     tracker = TrackerCallback(name)
     learner(metrics=metric, cbs=tracker).fit(1)
-    assert tracker.watch.lower==lower and math.isfinite(tracker.best)
+    assert tracker.watch.is_lower_better==lower and math.isfinite(tracker.best)
 
 @pytest.mark.parametrize('metric', [rmse, AvgMetric(mae), F1Score(average='macro')])
 def test_a_metric_stands_for_its_column(metric):
@@ -93,7 +93,7 @@ def test_the_prefix_of_a_column_is_ignored():
     learn = learner(metrics=my_accuracy, cbs=tracker)
     learn.recorder.train_metrics = True
     learn.fit(1)
-    assert tracker.watch.lower
+    assert tracker.watch.is_lower_better
 
 comps = [np.less, operator.lt, torch.lt, 'min', np.less_equal, lambda a,b: a<b], \
         [np.greater, operator.gt, torch.gt, 'max', torch.ge, lambda a,b: a>b]
@@ -155,7 +155,7 @@ def test_unclear_direction():
     "Of a metric a higher value is taken for better, as in fastai, with a warning; a function has to be told"
     learn = learner(metrics=AvgMetric(odd), cbs=TrackerCallback('odd'))
     with pytest.warns(UserWarning, match="comp='min' or comp='max'.* higher counts as better"): learn.fit(1)
-    assert learn.tracker.watch.lower is False
+    assert learn.tracker.watch.is_lower_better is False
     with pytest.raises(ValueError, match="comp='min' or comp='max'"): learn.fit(1, cbs=TrackerCallback(lambda learn: learn.epoch))
 
 def test_no_recorder():
@@ -177,7 +177,7 @@ def test_default(nv, name):
 def test_fastai_signatures():
     for cls,args in ((TrackerCallback, ()), (EarlyStoppingCallback, (2,)), (SaveModelCallback, ('m', False, True, True)), (ReduceLROnPlateau, (2, 5., 1e-3))):
         cb = cls('valid_loss', np.less, .1, *args, False)
-        assert (cb.monitor, cb.watch.lower, cb.watch.min_delta, cb.reset_on_fit)==('valid_loss', True, .1, False)
+        assert (cb.monitor, cb.watch.is_lower_better, cb.watch.min_delta, cb.reset_on_fit)==('valid_loss', True, .1, False)
     assert (cb.patience, cb.factor, cb.min_lr)==(2, 5., 1e-3)
     assert [c.order for c in (TerminateOnNaNCallback, TrackerCallback, SaveModelCallback, ReduceLROnPlateau, EarlyStoppingCallback)]==[-9,60,61,62,63]
 
@@ -367,7 +367,7 @@ def test_resume(values, patience, delta, data):
     second = track(values, *new, at('before_fit', load, order=99), start_epoch=stop)
     assert second.epoch==whole.epoch and torch.equal(weights(second), weights(whole))
     assert [o.state_dict() for o in new]==[cb.state_dict() for cb in whole.cbs if isinstance(cb, TrackerCallback)]
-    assert all(not o.loaded for o in new)   # the next fit begins anew
+    assert all(not o.is_loaded for o in new)   # the next fit begins anew
 
 def test_two_of_a_class(tmp_path):
     a,b = EarlyStoppingCallback('x', 'min', patience=3),EarlyStoppingCallback('valid_loss', patience=50)

@@ -157,7 +157,7 @@ def test_the_stopwatch_is_paused_after_every_run(tick, ev, exc):
     except (KeyboardInterrupt, RuntimeError): pass
     t = learn.time
     tick.forward(1)
-    assert learn.time==t and not learn.clock.loaded
+    assert learn.time==t and not learn.clock.is_loaded
 
 def test_tokens():
     data = [(torch.zeros(n, t, dtype=torch.long), torch.zeros(n, 1)) for n,t in ((2,5),(3,7))]

@@ -149,7 +149,7 @@ def test_monitored_by_name_or_by_evaluator(tmp_path):
     assert e.history['epoch']==[1,3]
     assert cbs[1].watch.best==cbs[2].watch.best==min(e.history['hard_mae'])
     assert cbs[3].watch.best==min(e.history['hard_loss'])
-    assert cbs[1].watch.lower and cbs[1].watch.name==cbs[2].watch.name=='hard_mae'
+    assert cbs[1].watch.is_lower_better and cbs[1].watch.name==cbs[2].watch.name=='hard_mae'
 
 def test_which_way_is_better():
     def oddity(pred, y): return pred.mean()
@@ -159,10 +159,10 @@ def test_which_way_is_better():
     e = Evaluator('x', batches(1), metrics=[AvgMetric(heat), AvgMetric(cold), AvgMetric(oddity)])
     for m in (e['heat'], 'x_heat'):
         learn = learner(cbs=[e, t := TrackerCallback(monitor=m)]); learn.fit(1)
-        assert t.watch.lower is False
+        assert t.watch.is_lower_better is False
         learn.remove_cb(e)
     learn = learner(cbs=[e, t := TrackerCallback(monitor='x_cold')]); learn.fit(1)
-    assert t.watch.lower is True
+    assert t.watch.is_lower_better is True
     learn.remove_cb(t)
     with pytest.raises(ValueError, match="comp='min' or comp='max'"):
         learn.fit(1, cbs=TrackerCallback(monitor='x_oddity'))
