@@ -230,8 +230,8 @@ class FaultTolerant(Resumable):
         if torch.accelerator.is_available(): torch.accelerator.synchronize()   # called from another thread
         run = None
         if self.batch_position is not None:
-            epoch,done = self.batch_position
-            run = self.contents(epoch, done, self.data_place(done), {}, copy=True)
+            epoch,n_done = self.batch_position
+            run = self.contents(epoch, n_done, self.data_place(n_done), {}, copy=True)
         return dict(fit=self.fit_number, born=self.replicas.born, step=self.replicas.step, run=run,
                     is_regrouping=self.is_regrouping, message=self.message)
 

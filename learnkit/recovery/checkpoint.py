@@ -324,7 +324,7 @@ class CheckpointCallback(Resumable):
 
     def save(self,
         epoch:int,          # the epoch to resume in
-        done:int,           # how many batches of this epoch are done
+        n_done:int,         # how many batches of this epoch are done
         suffix:str='',      # end of the file's name
         prefix:str='step-', # beginning of the file's name; a run resumes only from files with 'step-'
         **info              # further entries of the manifest: numbers and strings
@@ -341,13 +341,13 @@ class CheckpointCallback(Resumable):
         if isinstance(path, StorePath) and not self._owns_folder(): return
         learn('before_save_checkpoint', path=path)
         self.unsaved_numbers.warn(self.lost_in_workers)
-        place = self.data_place(done)
+        place = self.data_place(n_done)
         process_states,copy = {},False
         if resumable: process_states = gather_states(learn, place)
         if self.background: copy = self.writer.stage
         def collect():
             about = dict(info, results=self._get_last_row(), **find_origin(self.sessions))
-            state = self.contents(epoch, done, place, process_states, copy, self.base)
+            state = self.contents(epoch, n_done, place, process_states, copy, self.base)
             if self.base and self.base_storage!='digest': state['base_file'] = self._write_base(state)
             return state,about
         self.writer.write(collect, path, sharded)

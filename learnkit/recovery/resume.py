@@ -449,19 +449,19 @@ class Resumable(DataPosition):
 
     def contents(self,
         epoch:int,       # the epoch to resume in
-        done:int,        # how many batches of this epoch are done
-        place:Any,       # the result of `data_place(done)`, which all processes call
+        n_done:int,      # how many batches of this epoch are done
+        place:Any,       # the result of `data_place(n_done)`, which all processes call
         process_states:dict, # the result of `gather_states`
         copy:Any=False,  # copy all tensors to the CPU? Or a function that copies them
         base:dict|None=None # checksums of the weights to omit, as for `Learner._run_state`
     ) -> dict:
         "Return everything that the run needs to resume from a batch"
         learn = self.learn
-        state = learn._run_state(epoch, done, copy, base)
-        is_within = done and learn.training
+        state = learn._run_state(epoch, n_done, copy, base)
+        is_within = n_done and learn.training
         state['skipped'] = learn.batches.skipped if is_within else 0
         state['place'] = place
-        state['parts'] = None if self.data_state is None else self.data_state.state_dict(self.done_in_pass(done))
+        state['parts'] = None if self.data_state is None else self.data_state.state_dict(self.done_in_pass(n_done))
         state['kept'] = to_serializable(self.hidden_state.state_dict(), 'kept')
         state |= to_serializable(process_states, copy=True)
         return state | dict(identity=self.identity, sessions=self.sessions)

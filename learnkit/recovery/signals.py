@@ -121,13 +121,13 @@ class StopOnSignal(Callback):
             if old is None: old = signal.SIG_DFL   # the handler was not set from Python
             signal.signal(s, old)
 
-    def _save(self, done):
-        "Save a checkpoint after `done` batches of this epoch"
+    def _save(self, n_done):
+        "Save a checkpoint after `n_done` batches of this epoch"
         learn = self.learn
         for cb in learn.cbs:
             writes_checkpoints = resumes(cb) and own_attr(cb, 'writer') is not None
             if not writes_checkpoints: continue
-            cb.save(learn.epoch, done)
+            cb.save(learn.epoch, n_done)
             cb.writer.wait()
             return
         warn(f'{signal.Signals(self.received).name} ends the fit{learn._position} without saving it: add a '
@@ -398,9 +398,9 @@ class Pausable(_Breakpoints, Resumable):
     def before_train(self):
         learn,self.train_is_cancelled = self.learn,False
         if self.collector is self: super().before_train()
-        done = 0
-        if learn.iter is not None: done = learn.iter+1   # resumed in the middle of the epoch
-        if self._copies_next() and self.moment is None: self._copy(learn.epoch, done)
+        n_done = 0
+        if learn.iter is not None: n_done = learn.iter+1   # resumed in the middle of the epoch
+        if self._copies_next() and self.moment is None: self._copy(learn.epoch, n_done)
 
     def after_cancel_train(self): self.train_is_cancelled = True
 
@@ -439,11 +439,11 @@ class Pausable(_Breakpoints, Resumable):
         if self.until is None: return None
         return PlannedPause
 
-    def _pause_if_due(self, epoch, done):
+    def _pause_if_due(self, epoch, n_done):
         "Pause between two batches if a pause is due; copy the state if a later pause may need it"
         learn,self.moment = self.learn,None
         kind = self._find_due_pause()
-        if kind is not None or self._copies_next(): self._copy(epoch, done)
+        if kind is not None or self._copies_next(): self._copy(epoch, n_done)
         if kind is None: return
         run = learn.current_run
         if hasattr(run, 'pred'):   # else the graphs were freed, or all batches skipped
@@ -457,19 +457,19 @@ class Pausable(_Breakpoints, Resumable):
         if self.until is None or self.learn.train_iter<self.until: return None
         return PlannedPause
 
-    def _copy(self, epoch, done):
+    def _copy(self, epoch, n_done):
         "Copy the state of the run, from which the fit can resume"
         learn,collector = self.learn,self.collector
         place = collector.place
-        if place is None: place = collector.data_place(done)
-        state = collector.contents(epoch, done, place, gather_states(learn, place), copy=True)
+        if place is None: place = collector.data_place(n_done)
+        state = collector.contents(epoch, n_done, place, gather_states(learn, place), copy=True)
         self.moment = Paused(state, learn.current_run.duration, [*learn.current_run.fit_cbs])
         self.moment.next_fit = learn.current_run.next_fit
         self.n_to_ignore = 0
 
-    def _save(self, done):
+    def _save(self, n_done):
         "Pause before the batch that the workers could not load because the signal ended them"
-        self._copy(self.learn.epoch, done)
+        self._copy(self.learn.epoch, n_done)
         self.learn.paused = self.moment
 
 # %% ../../nbs/recovery/35c_pause.ipynb #6332ef1b

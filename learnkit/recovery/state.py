@@ -39,7 +39,7 @@ format_version = 3   # of checkpoints; reading a newer one raises. 2: random sta
 @patch
 def _run_state(self:Learner,
     epoch:int,        # the epoch to resume in
-    done:int=0,       # how many batches of this epoch are done
+    n_done:int=0,     # how many batches of this epoch are done
     copy:Any=False,   # copy all tensors to the CPU? Or a function that copies them
     base:dict|None=None # checksums (`base_of`) of tensors to omit if unchanged; None: omit only quantized ones
 ) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def _run_state(self:Learner,
     params = named_params(self)
     duration = self.current_run.duration or Time(self.n_epoch, 'ep')
     state = dict(
-        version=format_version, epoch=epoch, done=done, n_epoch=self.n_epoch, train_iter=self.train_iter,
+        version=format_version, epoch=epoch, done=n_done, n_epoch=self.n_epoch, train_iter=self.train_iter,
         train_steps=self.train_steps, pct_train=self.pct_train, model=remove_lazy(weights),
         beside=remove_lazy(state_outside_model(self, params)), opt=opt_state(self, params),
         grads=_collect_grads(params), cbs=_collect_states_of_cbs(self), state=self.state,
@@ -537,19 +537,19 @@ class DataPosition(Callback):
         self.saved_data_state = None
 
     def done_in_pass(self,
-        done:int # how many batches of this epoch are done
+        n_done:int # how many batches of this epoch are done
     ) -> int:
         "Return how many batches of the current pass over the training data are done"
         if self.ongoing is not None: return self.ongoing.start
-        return done - self.learn.batches.skipped if done else 0
+        return n_done - self.learn.batches.skipped if n_done else 0
 
     def data_place(self,
-        done:int # how many batches of this epoch are done
+        n_done:int # how many batches of this epoch are done
     ) -> dict|None:
         "Return the position to resume the training data from, or None before the first epoch; warn if it is inexact"
         loader = self.train_loader
         if loader is None: return None
-        place = loader.state(self.done_in_pass(done))
+        place = loader.state(self.done_in_pass(n_done))
         if place is None: return None
         self._warn_if_inexact(loader, place)
         place = {**place, 'others':[generator_state(g) for g in self.other_generators],
@@ -558,7 +558,7 @@ class DataPosition(Callback):
         except TypeError as e:
             warn(f'{e}. A resumed run will read the first batches of its epoch again, without training.')
             loader.stateful = None
-            return self.data_place(done)
+            return self.data_place(n_done)
 
     @property
     def lost_in_workers(self) -> set[str]:
