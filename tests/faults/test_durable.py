@@ -18,7 +18,7 @@ torch.set_num_threads(1)
 class Killed(BaseException): pass
 
 class Failing:
-    "Inside `with`, call number `at` of those that change files fails; with `dead` later ones too, as when power fails"
+    "Inside `with`, call number `at` that changes files fails; with `dead` all later ones too, as in a power failure"
     calls = 'open fsync replace unlink mkdir close'.split()
     def __init__(self, at=None, dead=False, errno=5, only=calls+['write','flush']): self.at,self.dead,self.errno,self.only,self.n,self.seen,self.paths = at,dead,errno,only,0,[],[]
 

@@ -1,5 +1,5 @@
-"""What each worker saw of the data set and the collate function, by epoch: what an epoch sets and what callbacks set reaches every kind of loader
-and of worker, in a run and after a resume."""
+"""What an epoch and callbacks set on the dataset and the collate function reaches the workers of every kind of loader,
+in a run and after a resume."""
 import warnings
 
 import pytest, torch
@@ -25,7 +25,7 @@ class Part:
     def __call__(self, row): return [*row, float(self.scale)]
 
 class Data:
-    "Gives the epoch, what was set in it and in its transform, the list's last entry, and the number of the worker"
+    "Samples hold the epoch, what was set on the dataset and its transform, the last entry of a list, and the worker"
     epoch,level = 0,0
     def __init__(self): self.transform,self.seen = Part(),[0]
     def set_epoch(self, epoch): self.epoch = epoch
@@ -54,7 +54,7 @@ class Collate:
 FIELDS = ['i','epoch','level','last','scale','worker','length']
 
 class Sets(Callback):
-    "Sets attributes of the data set, of its transform, of the collate function, and adds to a list, each epoch"
+    "In each epoch, sets attributes of the dataset, its transform and the collate function, and changes a list"
     def before_epoch(self):
         dl,epoch = self.learn.dls.train,self.learn.epoch
         ds = dl.dataset.dataset if isinstance(dl.dataset, Subset) else dl.dataset
@@ -62,7 +62,7 @@ class Sets(Callback):
         ds.seen[:] = [*range(epoch+1)]
 
 class Look(Callback):
-    "What the batches say, with the epoch that it was"
+    "Records the fields of each training sample, with the epoch"
     acts,order = 'nothing',500
     def __init__(self): self.seen = []
     def before_batch(self):
@@ -80,7 +80,7 @@ def make_loader(cls, workers=1, persistent=True, start=None, wrap=None, loader=D
 def torchdata_loader(*args, **kwargs): return pytest.importorskip('torchdata.stateful_dataloader').StatefulDataLoader(*args, **kwargs)
 
 class Net(nn.Linear):
-    "Trains on all fields but the number of the worker, which may be another one after a resume"
+    "Trains on all fields except the worker, which may differ after a resume"
     def forward(self, x):
         keep = torch.tensor([float(name!='worker') for name in FIELDS])
         return super().forward(x*keep)
@@ -100,8 +100,8 @@ def shut(dl):
         it = getattr(o, '_iterator', None)
         if hasattr(it, '_shutdown_workers'): it._shutdown_workers()
 
-def assert_told(seen, workers=1):
-    "Each epoch has its own number, and what the callback has set in it, in each worker"
+def assert_all_seen(seen, workers=1):
+    "Assert that each worker saw the number of each epoch, and what the callback set in it"
     assert {epoch for epoch,_ in seen}=={*range(EPOCHS)}
     for epoch,row in seen: assert row==dict(i=row['i'], epoch=epoch, level=10*epoch, last=epoch, scale=10*epoch, worker=row['worker'], length=10*epoch), (epoch, row)
     assert {row['worker'] for _,row in seen}=={*range(max(1, workers))}
@@ -115,32 +115,32 @@ CASES = [(cls, way) for cls in (Map, Stream) for way in WAYS if cls is Map or wa
 @few(6, 38)
 @pytest.mark.parametrize('cls,way', CASES)
 def test_each_worker_sees_each_epoch_and_what_callbacks_set(cls, way):
-    "With persistent workers, all saw the first epoch's numbers in each epoch"
+    "Persistent workers used to see the values of the first epoch in each epoch"
     kwargs = WAYS[way]
     with warnings.catch_warnings():
         warnings.filterwarnings('error', message='.*persistent workers')
         seen,_ = train(make_loader(cls, **kwargs))
-    assert_told(seen, kwargs.get('workers', 1))
+    assert_all_seen(seen, kwargs.get('workers', 1))
 
 @pytest.mark.parametrize('cb', [ItemIndices, Prefetch, lambda: StepsPerEpoch(N//BS), lambda: CheckpointCallback('1ba')])
 @pytest.mark.parametrize('cls', [Map, Stream])
-def test_with_callbacks_that_wrap_the_loader(cls, cb, tmp_path):
+def test_workers_see_each_epoch_with_callbacks_that_wrap_the_loader(cls, cb, tmp_path):
     dl = make_loader(cls, workers=2)
-    assert_told(train(dl, cb(), path=tmp_path)[0], 2)
+    assert_all_seen(train(dl, cb(), path=tmp_path)[0], 2)
 
 @few(3, 9)
 @pytest.mark.parametrize('k', [3, 4, 6, 9])
 @pytest.mark.parametrize('cls,way', [(cls, way) for cls,way in CASES if way in ('main','new','two','seeded','torchdata')])
-def test_a_resumed_run_sees_the_same(cls, way, k, tmp_path):
-    "… and ends with the weights of the whole run"
+def test_a_resumed_run_sees_the_same_values(cls, way, k, tmp_path):
+    "The samples after a resume and the final weights are those of an uninterrupted run"
     def data():
-        torch.manual_seed(1)   # torchdata's samplers draw a seed when they are made
+        torch.manual_seed(1)   # torchdata's samplers draw a seed when they are created
         return make_loader(cls, **WAYS[way])
     whole,weight = train(data(), CheckpointCallback('1ba'), path=tmp_path/'whole')
     train(data(), CheckpointCallback('1ba'), Crash(k), path=tmp_path/'cut')
     resumed,again = train(data(), CheckpointCallback('1ba'), path=tmp_path/'cut', resume='auto')
-    assert_told([*whole[:k*BS], *resumed], WAYS[way].get('workers', 1))
-    if way=='seeded':   # whose samples do not depend on the worker
+    assert_all_seen([*whole[:k*BS], *resumed], WAYS[way].get('workers', 1))
+    if way=='seeded':   # its samples do not depend on the worker
         for _,row in [*whole, *resumed]: row.pop('worker')
     assert resumed==whole[k*BS:]
     assert torch.equal(weight, again)
@@ -150,14 +150,14 @@ class Validates(Callback):
     def before_batch(self):
         if not self.training: assert {*self.learn.xb[0][:,2].tolist()}=={float(self.learn.epoch)}
 
-def test_the_validation_data_too():
+def test_workers_of_the_validation_loader_see_each_epoch():
     dl = make_loader(Map, shuffle=False)
     learn = Learner([make_loader(Map, workers=0), dl], nn.Linear(len(FIELDS), 1), nn.MSELoss(), cbs=Validates())
     with learn.no_bar(), learn.no_logging(): learn.fit(EPOCHS)
     shut(dl)
 
 class Own(DataLoader):
-    "A loader that says itself which epoch it is"
+    "A loader with a `set_epoch` of its own"
     def set_epoch(self, epoch): self.dataset.epoch = 100+epoch
 
 def test_a_loader_with_a_set_epoch_of_its_own():
@@ -165,23 +165,23 @@ def test_a_loader_with_a_set_epoch_of_its_own():
     assert {(epoch, row['epoch']) for epoch,row in seen}=={(0, 100), (1, 101), (2, 102)}
 
 class Reseeds(Map):
-    "Draws from a generator that each epoch seeds"
+    "Draws from a generator that `set_epoch` seeds"
     def __init__(self): super().__init__(); self.g = torch.Generator()
     def set_epoch(self, epoch): self.g.manual_seed(epoch); self.epoch = epoch
     def __getitem__(self, i): self.level = float(torch.randint(1000, (), generator=self.g)); return self.sample(i)
 
-def test_a_generator_that_the_epoch_seeds_is_seeded_in_the_worker():
+def test_a_generator_that_set_epoch_seeds_is_seeded_in_the_worker():
     def draws(persistent): return [(epoch, row['level']) for epoch,row in train(make_loader(Reseeds, persistent=persistent, shuffle=False))[0]]
     assert draws(True)==draws(False)
 
 class Draws(Map):
-    "Draws from a generator of its own, which goes on from epoch to epoch"
+    "Draws from its own generator, which continues from epoch to epoch"
     def __init__(self): super().__init__(); self.g = torch.Generator().manual_seed(3)
     def set_epoch(self, epoch): self.epoch = epoch; torch.rand(1, generator=self.g)
     def __getitem__(self, i): self.level = float(torch.randint(1000, (), generator=self.g)); return self.sample(i)
 
 def test_a_worker_keeps_its_own_generator():
-    "What this process draws from its copy is not for workers: all of them would draw the same"
+    "The state of the generator in the main process is not sent to workers: all of them would draw the same numbers"
     drawn = [row['level'] for _,row in train(make_loader(Draws, shuffle=False))[0]]
     assert len({*drawn})>len(drawn)*.8
 
@@ -189,19 +189,19 @@ class NewTransform(Callback):
     def before_epoch(self): self.learn.dls.train.dataset.transform = lambda row: [*row, 7.]
 
 @pytest.mark.parametrize('persistent', [False, True])
-def test_what_cannot_reach_them_is_reported_once(persistent):
-    with warnings.catch_warnings(record=True) as said:
+def test_a_change_that_cannot_reach_workers_warns_once(persistent):
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter('always')
         train(make_loader(Map, persistent=persistent), NewTransform())
-    told = [str(w.message) for w in said if 'persistent workers keep the old value' in str(w.message)]
-    if not persistent: assert told==[]; return
-    message, = told
+    messages = [str(w.message) for w in warned if 'persistent workers keep the old value' in str(w.message)]
+    if not persistent: assert messages==[]; return
+    message, = messages
     assert message.startswith('`transform` of Map changed') and 'persistent_workers=False' in message
 
 class NewCollate(Callback):
     def before_epoch(self): self.learn.dls.train.collate_fn = Collate()
 
-def test_another_collate_function():
+def test_a_new_collate_function_warns():
     with pytest.warns(UserWarning, match='`collate_fn` of the loader changed'): train(make_loader(Map), NewCollate())
 
 class Picky(Map):
@@ -210,11 +210,11 @@ class Picky(Map):
         if get_worker_info() is not None and epoch==1: raise KeyError('no such epoch')
         self.epoch = epoch
 
-def test_a_worker_that_fails_says_why():
+def test_a_set_epoch_that_fails_in_a_worker_warns():
     with pytest.warns(UserWarning, match=r"the change failed: KeyError\('no such epoch'\)"): train(make_loader(Picky))
 
 class Model(Map):
-    "Holds a model, as one that mines hard samples does, and a file that this process opens for itself"
+    "Holds the model, as a dataset that mines hard samples does, and a file that the main process opens"
     def __init__(self): super().__init__(); self.model,self.file = None,None
     def __getitem__(self, i): assert self.file is None; return self.sample(i)
 
@@ -224,21 +224,21 @@ class Mines(Callback):
         ds.model = self.learn.model
         if self.learn.epoch: ds.file = ds.file or open(__file__)
 
-def test_what_this_process_keeps_for_itself():
-    "An open file is not sent, and nothing is said"
+def test_an_open_file_is_not_sent_to_workers():
+    "An open file stays in the main process, without a warning"
     with warnings.catch_warnings():
         warnings.filterwarnings('error', message='.*persistent workers')
         train(make_loader(Model), Mines())
 
-def test_workers_that_began_before_the_fit():
-    "One look at a batch starts them"
+def test_workers_that_started_before_the_fit():
+    "Workers that a first look at a batch has started see each epoch too"
     dl = make_loader(Map, shuffle=False)
     next(iter(dl))
     seen,_ = train(dl)
     assert {(epoch, row['epoch']) for epoch,row in seen}=={(0, 0), (1, 1), (2, 2)}
 
-def test_in_several_loaders():
-    "Each pass over one of them has a number of its own, which its workers get"
+def test_workers_of_combined_loaders_see_each_epoch():
+    "Each pass over one of the loaders has its own number, which its workers get, persistent or not"
     def numbers(persistent):
         dls = [make_loader(cls, persistent=persistent) for cls in (Map, Stream)]
         learn = Learner([CombinedLoader(dict(a=dls[0], b=dls[1]), order='in_turn')], nn.Linear(len(FIELDS), 1), nn.MSELoss(), cbs=(look := Look()))

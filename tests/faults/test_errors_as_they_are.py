@@ -1,4 +1,4 @@
-"An exception leaves a run as the object that was raised, whatever its class and wherever it came from: what shortens, notes or prints it never takes its place"
+"An exception leaves `fit` as the object that was raised, whatever its class and origin: no other error replaces it"
 from traceback import format_exception
 
 import pytest, torch
@@ -10,13 +10,13 @@ from toys import at, few, learner
 torch.set_num_threads(1)
 pytestmark = pytest.mark.filterwarnings('ignore')
 
-# classes that do what an exception should not
+# exception classes that break conventions
 
 class NoText(Exception):
     def __str__(self): raise ZeroDivisionError('in __str__')
     __repr__ = __str__
 class OfArguments(Exception):
-    "As many libraries write it, and as unpickling breaks it"
+    "A `__str__` that needs arguments, as in many libraries, which unpickling loses"
     def __str__(self): return 'code %d: %s' % self.args
 class TextOfNone(Exception):
     def __str__(self): return None   # noqa: PLE0307
@@ -25,7 +25,7 @@ class NotesOfItsOwn(Exception):
 class NoNotes(Exception):
     def add_note(self, text): raise ZeroDivisionError('in add_note')
 class Frozen(Exception):
-    "As a frozen dataclass, but for `__traceback__`, which Python's own `contextlib` sets, so that no such exception passes through a `with`"
+    "Read-only like a frozen dataclass, except for `__traceback__`, which Python's `contextlib` sets"
     def __setattr__(self, k, v):
         if k!='__traceback__': raise AttributeError(f'{k} is read-only')
         super().__setattr__(k, v)
@@ -41,7 +41,7 @@ class Untrue(Exception):
 class Traced(Exception):
     def with_traceback(self, tb): raise ZeroDivisionError('in with_traceback')
 class Answers(Exception):
-    "It answers whatever it is asked"
+    "Has every attribute that is looked up"
     def __getattr__(self, k):
         if k[:2]=='__': raise AttributeError(k)
         return 3
@@ -50,9 +50,9 @@ class Interrupted(KeyboardInterrupt):
 
 HOSTILE = [NoText, OfArguments, TextOfNone, NotesOfItsOwn, NoNotes, Frozen, Slots, Members, Unequal, Untrue, Traced, Answers, Interrupted]
 
-# where they are raised
+# places where they are raised
 class Raised:
-    "What is raised next: where a Learner had it among its attributes, its identity would be asked of it, too"
+    "Holds the next exception: as an attribute of a Learner it would be described in the identity of the run"
     e = None
 def raise_it(*args, **kw): raise Raised.e
 
@@ -88,6 +88,7 @@ OTHERS = dict(none=lambda p: [], tools=lambda p: [CheckpointCallback('1ba', fold
               monitors=lambda p: [CSVLogger(p/'l.csv'), JsonLogger(p/'l.json'), Pausable(), GradientAccumulation(8)])
 
 def caught(f):
+    "The exception that `f()` raises"
     try: f()
     except BaseException as e: return e
 
@@ -95,7 +96,7 @@ def caught(f):
 @pytest.mark.parametrize('others', OTHERS)
 @pytest.mark.parametrize('place', PLACES)
 @pytest.mark.parametrize('cls', HOSTILE, ids=lambda c: c.__name__)
-def test_what_is_raised_arrives(cls, place, others, tmp_path):
+def test_fit_raises_the_same_exception_object(cls, place, others, tmp_path):
     Raised.e = e = cls()
     learn = PLACES[place]()
     learn.add_cbs(OTHERS[others](tmp_path))

@@ -1,8 +1,10 @@
-"""Files that earlier versions wrote are read: each folder of `golden` has one file of each format, and in `expected.json` what must come of it.
+"""Files that earlier versions wrote can be read: each folder of `golden` has one file of each format, and the expected
+values in `expected.json`.
 
-    python tests/faults/test_golden.py      writes the files of this version, once: a folder that is there stays as it is
+    python tests/faults/test_golden.py      writes the files of this version; an existing folder is not changed
 
-Before a release whose files differ, that makes a new folder. The old ones stay: what they hold must be readable as long as the package says so.
+Run it before a release whose files differ, to make a new folder. The old ones stay, and must be readable as long as the package
+says so.
 """
 import hashlib, json, shutil, sys, warnings
 from functools import partial
@@ -27,7 +29,7 @@ torch.set_num_threads(1)
 
 def model(): return nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
 def learner(path, cbs=()):
-    "The same weights and data each time, without random numbers"
+    "A Learner with the same weights and data each time, without random numbers"
     net = model()
     with torch.no_grad():
         for i,p in enumerate(net.parameters()): p.copy_(torch.linspace(-1, 1, p.numel()).view_as(p) + i/10)
@@ -42,7 +44,7 @@ def weights(learn): return plain(learn.model.state_dict())
 def rows(history): return [{k:v for k,v in r.items() if k!='time'} for r in history]
 
 def write(folder):
-    "One file of each format, and what is expected of it"
+    "Write one file of each format, and the expected values"
     tmp = folder/'tmp'
     learn = learner(tmp, [CSVLogger(), JsonLogger('log.jsonl')])
     learn.fit(2)
@@ -56,15 +58,15 @@ def write(folder):
     shutil.rmtree(tmp)
 
 def close(a, b):
-    "Equal up to what another version of PyTorch may round"
+    "Whether two values are equal up to rounding, which differs between versions of PyTorch"
     if isinstance(a, dict): return {str(k) for k in a}=={str(k) for k in b} and all(close(v, {str(n):w for n,w in b.items()}[str(k)]) for k,v in a.items())
     if isinstance(a, (list,tuple)): return len(a)==len(b) and all(map(close, a, b))
     return abs(a-b)<1e-4*(1+abs(b)) if isinstance(a, float) else a==b
 
-def counting(state):
-    "Without the bias before the norm layer: its gradient is 0 but for rounding, which differs between processors, and Adam makes steps of it"
+def without_noisy_bias(state):
+    "`state` without the bias before the norm: its gradient is rounding noise, which Adam scales up"
     return {k:v for k,v in state.items() if str(k) not in ('0.bias','1')}
-def losses(history): return [r['train_loss'] for r in history]   # a norm layer in eval mode has old means, so that this bias counts
+def losses(history): return [r['train_loss'] for r in history]   # in eval mode that bias has an effect
 
 versions = [pytest.param(p, id=p.name) for p in sorted(golden.iterdir()) if p.is_dir()] if golden.exists() else []
 def expected(folder): return json.loads((folder/'expected.json').read_text())
@@ -73,8 +75,8 @@ def test_there_are_files_of_this_version():
     assert (golden/__version__/'expected.json').exists(), 'run `python tests/faults/test_golden.py`'
 
 @pytest.mark.parametrize('folder', versions)
-def test_a_checkpoint(folder, tmp_path):
-    "A run that an earlier version began, in the middle of an epoch, goes on and ends as it did there; a finished one is finished"
+def test_a_checkpoint_resumes(folder, tmp_path):
+    "A run of an earlier version resumes in the middle of an epoch and ends as it did there; a finished one is finished"
     want = expected(folder)
     for names in (['step-00000006'], ['step-00000006', 'step-00000008-final']):
         path = tmp_path/names[-1]
@@ -87,12 +89,12 @@ def test_a_checkpoint(folder, tmp_path):
         seen = []
         with warnings.catch_warnings(): warnings.simplefilter('ignore'); learn.fit(2, resume='auto', cbs=Callback(after_step=lambda cb: seen.append(1)))
         assert len(seen)==(2 if len(names)==1 else 0)
-        assert close(counting(weights(learn)), counting(want['weights'])) and close(losses(learn.recorder.history), losses(want['history']))
-        assert close(counting(plain(learn.opt.state_dict()['state'])), counting(want['opt']))
+        assert close(without_noisy_bias(weights(learn)), without_noisy_bias(want['weights'])) and close(losses(learn.recorder.history), losses(want['history']))
+        assert close(without_noisy_bias(plain(learn.opt.state_dict()['state'])), without_noisy_bias(want['opt']))
 
 @pytest.mark.parametrize('name', ['model.pth', 'model.safetensors'])
 @pytest.mark.parametrize('folder', versions)
-def test_a_model(folder, name, tmp_path):
+def test_saved_weights_load(folder, name, tmp_path):
     learn,want = learner(tmp_path),expected(folder)
     learn.load(folder/name, with_opt=name=='model.pth')
     assert weights(learn)==want['weights']
@@ -100,14 +102,14 @@ def test_a_model(folder, name, tmp_path):
 
 @pytest.mark.parametrize('name', ['export.pth', 'export.safetensors'])
 @pytest.mark.parametrize('folder', versions)
-def test_an_export(folder, name):
+def test_an_export_loads(folder, name):
     want,note = expected(folder),read_export(folder/name)[0]
     learn = load_learner(folder/name, model())
     assert weights(learn)==want['weights'] and close(plain(learn.model(torch.tensor(want['x']))), want['pred'])
     assert note['loss']['name']=='MSELoss' and (note['about']=={'by':'golden'} or name!='export.pth')
 
 @pytest.mark.parametrize('folder', versions)
-def test_logs(folder, tmp_path):
+def test_logs_are_read(folder, tmp_path):
     want = expected(folder)
     for name in ('history.csv','log.jsonl'): shutil.copy(folder/name, tmp_path)
     learn = learner(tmp_path, [CSVLogger(), JsonLogger('log.jsonl')])
@@ -116,12 +118,12 @@ def test_logs(folder, tmp_path):
     assert [r['step'] for r in logged]==sorted(r['step'] for r in logged) and {4,8} <= {r['step'] for r in logged}
 
 @pytest.mark.parametrize('folder', versions)
-def test_they_are_as_they_were(folder):
-    "No file was written anew: what was written stays what is read"
+def test_golden_files_are_unchanged(folder):
+    "The checksums of all files are those of the release that wrote them"
     sums = dict(l.split() for l in (folder/'SHA256').read_text().splitlines())
     assert sums=={p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.iterdir() if p.name!='SHA256'}
 
-# Files of the time when the weights of a loss function were in a checkpoint only as something else that changes, and an optimizer's state had no names
+# Files of a version that saved the weights of a loss as hidden state, and the optimizer state without names
 
 of_a_loss = here/'golden_loss'
 
@@ -148,9 +150,9 @@ def test_a_checkpoint_of_a_loss_with_weights(tmp_path):
     assert learn.train_iter==8 and close(weights(learn), want['weights'])
     assert close(learn.loss_func.s.item(), want['s']) and close(momenta(learn), want['momentum'])
     averages = plain(learn.ema.averages)
-    assert averages.pop('loss_func.s') and close(averages, want['averages'])   # the average of the loss begins here
+    assert averages.pop('loss_func.s') and close(averages, want['averages'])   # the file has none
 
-def test_a_model_with_a_loss_with_weights(tmp_path):
+def test_saved_weights_of_a_loss_with_weights(tmp_path):
     learn,want = noisy_learner(tmp_path),expected(of_a_loss)
     with pytest.warns(UserWarning, match='trains outside the model, which therefore keep theirs: loss_func.s'):
         learn.load(of_a_loss/'model.pth')

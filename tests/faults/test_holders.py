@@ -1,5 +1,5 @@
-"""Where a loss and a model may have state, other than in attributes of modules: arguments of a `partial`, containers, objects within objects.
-A second Learner that loads what the first one keeps trains on as that one does; what no checkpoint keeps is named."""
+"""State of a loss, model or optimizer outside of parameters and buffers: arguments of a `partial`, containers, objects
+in objects. A Learner that loads the hidden state of another one trains like it; state that no checkpoint saves is named."""
 import warnings
 from collections import Counter, defaultdict, deque, namedtuple
 from functools import partial
@@ -82,7 +82,7 @@ def function_within_an_object():
         def __call__(self, pred, y): return self.f(pred, y)
     return Holds()
 
-users = dict(
+NOT_SAVED = dict(
     nonlocal_number='`loss.<closure>.n` (int)', list_of_closure='`loss.<closure>.seen` (list)', module_of_closure='`loss.<closure>.net.bias` (Parameter)', object_of_closure='`loss.<closure>.step.n` (int)',
     default_argument='`loss.<defaults>.0` (list)', keyword_default='`loss.<keyword defaults>.past` (dict)', class_attribute='Base>.n` (int)', function_within_an_object='`loss.f.<closure>.n` (int)')
 
@@ -93,7 +93,7 @@ class Model(nn.Module):
         return out+self.add(x, out.detach().mean()) if self.training else out
     def begin(self): pass
 class Weights(Model):
-    "Parameters that the model does not have"
+    "Parameters in a list, which PyTorch does not register"
     kind = list
     def begin(self):
         ps = [nn.Parameter(torch.ones(1)), nn.Parameter(torch.zeros(1))]
@@ -104,26 +104,26 @@ class Weights(Model):
 class WeightsOfTuple(Weights): kind = tuple
 class WeightsOfDict(Weights): kind = dict
 class Layers(Model):
-    "Modules that the model does not have"
+    "Modules in a list, which PyTorch does not register"
     def begin(self): self.own = [dict(net=nn.Linear(4, 1))]
     def add(self, x, m): return self.own[0]['net'](x)
     def more(self): return [*self.own[0]['net'].parameters()]
 class Alias(Model):
-    "Two names for one tensor at first"
+    "Two names for one tensor, until the first step"
     def begin(self): self.h = self.c = torch.zeros(1)
     def add(self, x, m): self.h,self.c = .5*self.h+m,.9*self.c+1; return self.h-.1*self.c
 class AliasedList(Model):
     def begin(self): self.past = [[0.]]*2; self.h = [torch.zeros(1)]*2
     def add(self, x, m): self.past = [p+[float(m)] for p in self.past[:1]]+[[1.]]; self.h = [self.h[0]+m,self.h[1]-m]; return self.h[0]-2*self.h[1]+sum(self.past[0])
 class Expanded(Model):
-    "Shows one number as four"
+    "A tensor of one number, expanded to four"
     def begin(self): self.h = torch.zeros(1).expand(4, 1)
     def add(self, x, m): self.h = .5*self.h+m; return self.h[:1]
 class OtherKind(Model):
     def begin(self): self.h = torch.zeros(1, dtype=torch.int64)
     def add(self, x, m): self.h = .5*self.h+m; return self.h
 class Mixed(Model):
-    "A list of what is plain and what is not"
+    "A list of a number, an object and a dict"
     def begin(self): self.state = [0., Step(), dict(h=torch.zeros(1), f=torch.tanh)]
     def add(self, x, m): self.state[0] += .1; self.state[2]['h'] = self.state[2]['h']+m; return self.state[0]*self.state[1]()+self.state[2]['h']
 class Counts(Model):
@@ -134,7 +134,7 @@ class Named(Model):
     def begin(self): self.s = dict(of=[Pair(torch.zeros(1), 0)])
     def add(self, x, m): h,c = self.s['of'][0]; self.s['of'][0] = Pair(.5*h+m, c+1); return self.s['of'][0].h*self.s['of'][0].c
 class Shared(Model):
-    "One list by two names, as long as it trains"
+    "One list with two names, during the whole run"
     def begin(self): self.a = [0.]; self.b = SimpleNamespace(of=self.a)
     def add(self, x, m): self.a[0] += float(m); return self.b.of[0]
 def model_with_a_class_attribute():
@@ -165,6 +165,7 @@ def fitted(learn, n):
     return learn
 
 def check(**kw):
+    "Assert that a Learner that loads the weights and hidden state of another one has the same losses in the next epoch"
     whole,other = trainer(**kw),trainer(**kw)
     other.create_opt()
     kept,places = HiddenState(whole),HiddenState(other)
@@ -178,49 +179,49 @@ def check(**kw):
     assert not HiddenState(other).state_dict()
 
 @pytest.mark.parametrize('kind', losses)
-def test_the_loss(kind): check(loss=losses[kind])
+def test_hidden_state_of_the_loss(kind): check(loss=losses[kind])
 
 @pytest.mark.parametrize('model', models)
-def test_the_model(model): check(model=model)
+def test_hidden_state_of_the_model(model): check(model=model)
 
-def test_the_optimizer(): check(opt=lambda: slower(of_class=False))
+def test_hidden_state_of_the_optimizer(): check(opt=lambda: slower(of_class=False))
 
-def said_of(kept=(), **kw):
-    "What a checkpoint does not keep of two epochs, in words; that it says so once, and keeps nothing but `kept`"
+def unsaved_warning(kept=(), **kw):
+    "The warning about state of two epochs that is not saved; assert that it comes once, and that only `kept` is saved"
     learn = trainer(**kw)
     learn.create_opt()
     hidden = HiddenState(learn)
     fitted(learn, 2)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter('always')
         assert [*hidden.state_dict()]==[*hidden.state_dict()]==[*kept]
-    assert len(told)<=1
-    return str(told[0].message) if told else ''
+    assert len(warned)<=1
+    return str(warned[0].message) if warned else ''
 
-@pytest.mark.parametrize('kind', users)
-def test_closures_defaults_and_classes_are_the_user_s(kind):
-    "… and what changes there is named, without a look into the code of a function"
-    said = said_of(loss=globals()[kind])
-    assert users[kind] in said and '`saves`' in said
+@pytest.mark.parametrize('kind', NOT_SAVED)
+def test_state_in_closures_defaults_and_classes_is_named(kind):
+    "A checkpoint does not save what changes there, and a warning names it, without looking into the code of functions"
+    message = unsaved_warning(loss=globals()[kind])
+    assert NOT_SAVED[kind] in message and '`saves`' in message
 
-def test_a_class_of_the_model_or_the_optimizer_is_the_user_s():
-    assert 'Sums>.h` (Tensor)' in said_of(model=model_with_a_class_attribute)
-    assert 'Slower>.n` (int)' in said_of(opt=lambda: slower(of_class=True))
+def test_state_in_a_class_of_the_model_or_the_optimizer_is_named():
+    assert 'Sums>.h` (Tensor)' in unsaved_warning(model=model_with_a_class_attribute)
+    assert 'Slower>.n` (int)' in unsaved_warning(opt=lambda: slower(of_class=True))
 
-def test_what_does_not_change_there_is_no_alarm():
+def test_unchanged_defaults_and_classes_do_not_warn():
     class Scale:
         factor,other = 2.,float('nan')
     scale = Scale()
     def loss(pred, y, weights=[1., 2.], *, by=dict(a=float('nan'))): return mse(pred, y)*weights[1]*scale.factor
-    assert said_of(loss=lambda: loss)==''
+    assert unsaved_warning(loss=lambda: loss)==''
 
-def test_global_variables_are_not_looked_for():
+def test_global_variables_are_not_reported():
     of = dict(mse=mse)
     exec('n = 0\ndef loss(pred, y):\n    global n\n    n += 1\n    return mse(pred, y)/n', of)
-    assert said_of(loss=lambda: of['loss'])=='' and of['n']>2
+    assert unsaved_warning(loss=lambda: of['loss'])=='' and of['n']>2
 
-def test_a_run_that_was_killed(tmp_path):
-    "… and whole runs with checkpoints"
+def test_hidden_state_survives_a_kill(tmp_path):
+    "A run that is killed twice and resumed from checkpoints ends like an uninterrupted one"
     from test_kept import ended
     for i,kw in enumerate((dict(loss=losses['method'], model=Mixed), dict(loss=losses['list_of_partial'], model=Alias))):
         assert equal(ended(tmp_path/f'{i}a', **kw), ended(tmp_path/f'{i}b', (2, 6), **kw))
@@ -231,16 +232,16 @@ class Array:
         h = self.of
         h['h'] = h['h']+1; h['words'].add(len(h['words'])); h['mean'] = h['mean']+.1; h['long'].append(0)
         return mse(pred, y)
-def test_what_cannot_be_kept_is_named():
+def test_state_that_cannot_be_saved_is_named():
     learn = trainer(loss=Array)
     kept = HiddenState(learn)
     fitted(learn, 1)
-    with pytest.warns(UserWarning) as told: kept.state_dict(); kept.state_dict()
-    assert len(told)==1
-    for said in ('`loss.of.h` (ndarray)', '`loss.of.words` (set)', '`loss.of.mean` (float64)', '`loss.of.long` (more than 1,000 entries)'): assert said in str(told[0].message)
+    with pytest.warns(UserWarning) as warned: kept.state_dict(); kept.state_dict()
+    assert len(warned)==1
+    for name in ('`loss.of.h` (ndarray)', '`loss.of.words` (set)', '`loss.of.mean` (float64)', '`loss.of.long` (more than 1,000 entries)'): assert name in str(warned[0].message)
 
-def test_what_others_save_is_not_saved_again():
-    "A loss that reads the Learner, its data or the parameters of its model has no state by that"
+def test_state_that_is_saved_elsewhere_is_not_saved_again():
+    "A loss that refers to the Learner, its data or the parameters of its model has no hidden state because of that"
     learn = trainer()
     data = learn.dls
     class Reads(Step):
@@ -251,7 +252,7 @@ def test_what_others_save_is_not_saved_again():
     fitted(learn, 2)
     assert kept.state_dict()=={} and not {id(learn), id(data)} & {id(o) for o in (h.o for h in kept.find_holders().values())}
 
-def test_a_state_that_has_no_place(tmp_path):
+def test_a_saved_state_without_a_place_warns(tmp_path):
     kept = HiddenState(trainer(model=Mixed, loss=losses['list_of_partial']))
     with pytest.warns(UserWarning, match=r'loss.args.1, loss.args.x, model.state.7, model.nobody.n, which this Learner does not have'):
         kept.load_state_dict({'loss.args.1':3, 'loss.args.x':[3], 'model.state.7':3, 'model.nobody.n':3})

@@ -1,5 +1,5 @@
-"""A run is never taken for another one: which fit of the script it is, with which data, model, loss, optimizer, rates and callbacks, is in its
-checkpoints; what differs is listed, and refused where nobody has asked for it."""
+"""`resume='auto'` never continues a different run: checkpoints record which fit of the script it is, its data, model,
+loss, optimizer, learning rates and callbacks. Differences raise; with an explicit path they are printed."""
 import gc, os, random
 from functools import partial
 
@@ -33,9 +33,9 @@ def tensors(n=24, seed=0):
     return TensorDataset(x, x.sum(1, keepdim=True))
 def net(p=.3, n=8): return nn.Sequential(nn.Linear(4, n), nn.Dropout(p), nn.Linear(n, 1))
 
-def learner(path, data=None, valid=None, bs=4, model=None, loss=None, opt=Adam, lr=.01, cbs=(), seed=42, check=True, shuffle=True, **kwargs):
+def learner(path, data=None, valid=None, bs=4, model=None, loss=None, opt=Adam, lr=.01, cbs=(), seed=42, check=True, shuffle=True, workers=0, **kwargs):
     if seed is not None: set_seed(seed)
-    dls = DataLoader(data or tensors(), bs, shuffle=shuffle),DataLoader(valid or tensors(8, 1), 4)
+    dls = DataLoader(data or tensors(), bs, shuffle=shuffle, num_workers=workers),DataLoader(valid or tensors(8, 1), 4)
     learn = Learner(dls, model or net(), loss or nn.MSELoss(), opt, lr=lr, path=path, default_cbs=False, **kwargs,
                     cbs=[TrainEvalCallback, Recorder, *([CheckpointCallback('1ba', keep=2)] if check else []), *cbs])
     learn.logger = lambda row: None
@@ -61,7 +61,7 @@ changes = {'lr': dict(lr=.02), 'wd': dict(wd=.1), 'optimizer': dict(opt=AdamW), 
 @pytest.mark.parametrize('what', changes)
 @pytest.mark.parametrize('ended', [False, True])
 def test_another_run_raises(what, ended, tmp_path):
-    "The same folder with another rate, loss, batch size, data …: it used to go on as the first one, without a word"
+    "A run with another learning rate, loss or data raises in the same folder; it used to resume the first run"
     if ended: learner(tmp_path).fit(2, resume='auto')
     else: crashed(learner(tmp_path))
     learn = learner(tmp_path, **changes[what])
@@ -71,42 +71,42 @@ def test_another_run_raises(what, ended, tmp_path):
     assert ('learn.branch(' if ended else 'resume=') in str(e.value) and 'folder' in str(e.value)
     assert equal(before, weights(learn)) and sorted(p.name for p in tmp_path.rglob('*'))==files and learn.mode is None
 
-def looks_on(**events): cb = Callback(**events); cb.acts = 'nothing'; return cb
-same = dict(nothing={}, workers={}, metrics=dict(metrics=nn.L1Loss()), looks_on=dict(cbs=[LRMonitor()]))
+def observer(**events): cb = Callback(**events); cb.acts = 'nothing'; return cb
+same = dict(nothing={}, workers=dict(workers=1), metrics=dict(metrics=nn.L1Loss()), looks_on=dict(cbs=[LRMonitor()]))
 @pytest.mark.parametrize('what', same)
-def test_what_does_not_matter_is_not_read(what, tmp_path, capsys):
-    "Metrics, callbacks that look on and the number of workers may change"
+def test_observers_metrics_and_workers_may_change(what, tmp_path, capsys):
+    "Metrics, callbacks that only observe and the number of workers may change, with the same weights"
     straight = learner(tmp_path/'a'); straight.fit(3, resume='auto')
     crashed(learner(tmp_path/'b'))
     learn = learner(tmp_path/'b', **same[what])
     learn.fit(3, resume='auto')
     assert equal(weights(straight), weights(learn)) and 'resuming at epoch 1, batch 1' in capsys.readouterr().out
 
-def test_an_explicit_path_continues_with_what_is_new(tmp_path, capsys):
-    "Who names the checkpoint wants it: what was changed applies from there on, the rest goes on, and a line says what differs"
+def test_an_explicit_path_resumes_with_new_settings(tmp_path, capsys):
+    "With an explicit path, new settings apply from there on, the rest is restored, and the differences are printed"
     crashed(learner(tmp_path, lr=.01, cbs=[GradientClip(.5)]))
     path = list_checkpoints(tmp_path/'checkpoints'/'fit-1')[0]
     learn = learner(tmp_path, lr=.002, opt=partial(Adam, betas=(.5, .9)), cbs=[GradientClip(.1)])
     seen = []
-    learn.fit(3, resume=path, cbs=looks_on(before_step=lambda self: seen.append((self.learn.opt.hypers[0]['lr'], self.learn.opt.param_groups[0]['betas'], len(self.learn.opt.state)))))
-    assert {s[:2] for s in seen}=={(.002, (.5, .9))} and seen[0][2]==4   # its averages go on
+    learn.fit(3, resume=path, cbs=observer(before_step=lambda self: seen.append((self.learn.opt.hypers[0]['lr'], self.learn.opt.param_groups[0]['betas'], len(self.learn.opt.state)))))
+    assert {s[:2] for s in seen}=={(.002, (.5, .9))} and seen[0][2]==4   # the moments of Adam are restored
     out = capsys.readouterr().out
     assert 'lr' in out and '0.01' in out and '0.002' in out and 'betas' in out and 'gradient_clip' in out
     learn = learner(tmp_path, lr=.002, opt=partial(Adam, betas=(.5, .9)), cbs=[GradientClip(.1)])
-    learn.fit(3, resume='auto')   # by now it is this run
+    learn.fit(3, resume='auto')   # its checkpoints are now those of these settings
     assert 'finished' in capsys.readouterr().out
 
 def test_a_rate_that_a_callback_had_lowered_continues(tmp_path):
-    "With the same settings an explicit path changes nothing"
+    "With the same settings, an explicit path restores a learning rate that a callback had changed"
     lower = Callback(after_epoch=lambda self: self.learn.opt.set_hyper('lr', self.learn.opt.hypers[0]['lr']/10))
     def make(): return learner(tmp_path, cbs=[Callback(after_epoch=lower.after_epoch.__func__)])
     crashed(make())
     learn,seen = make(),[]
-    learn.fit(2, resume=list_checkpoints(tmp_path/'checkpoints'/'fit-1')[0], cbs=looks_on(before_step=lambda self: seen.append(self.learn.opt.hypers[0]['lr'])))
+    learn.fit(2, resume=list_checkpoints(tmp_path/'checkpoints'/'fit-1')[0], cbs=observer(before_step=lambda self: seen.append(self.learn.opt.hypers[0]['lr'])))
     assert seen==[.001]*5
 
 def test_checkpoints_without_an_identity_are_resumed(tmp_path):
-    "Those of an older version"
+    "Checkpoints of an older version have no identity"
     from learnkit.recovery.file import read_checkpoint, write_checkpoint
     straight = learner(tmp_path/'a'); straight.fit(3, resume='auto')
     crashed(learner(tmp_path/'b'))
@@ -117,14 +117,14 @@ def test_checkpoints_without_an_identity_are_resumed(tmp_path):
     learn = learner(tmp_path/'b'); learn.fit(3, resume='auto')
     assert equal(weights(straight), weights(learn))
 
-# data whose contents are known
+# data whose contents can be compared
 
 def files(n, start): return type('Files', (Dataset,), dict(__init__=lambda self: setattr(self, 'files', [f'{i}.jpg' for i in range(start, start+n)]), __len__=lambda self: n,
                                                           __getitem__=lambda self, i: (torch.full((4,), float(self.files[i][:-4])/99), torch.ones(1))))()
 
 @pytest.mark.parametrize('kind', ['subset','tensors','files','nested'])
 def test_folds_of_one_size(kind, tmp_path):
-    "The second fold of a cross-validation got the first one's weights, and trained nothing"
+    "The second fold of a cross-validation raises in the folder of the first; it used to get the weights of that one"
     all_ = tensors(40)
     def fold(i):
         idxs = [j for j in range(40) if j//8!=i]
@@ -139,7 +139,7 @@ def test_folds_of_one_size(kind, tmp_path):
     assert not equal(weights(first), weights(train(1, tmp_path/'other')))
 
 def test_a_random_split_that_is_not_the_same(tmp_path):
-    "It would train on what it validates with"
+    "It would train on validation samples"
     def make():
         learn = learner(tmp_path, seed=None)
         train,valid = torch.utils.data.random_split(tensors(30), [22, 8])
@@ -149,10 +149,10 @@ def test_a_random_split_that_is_not_the_same(tmp_path):
     crashed(make())
     with pytest.raises(ValueError, match='training data.*validation data'): make().fit(3, resume='auto')
 
-# which fit it is
+# which fit of the script it is
 
 def test_two_fits_with_a_callback_each(tmp_path):
-    "The second one was taken for the first, which was finished, and did nothing"
+    "Each fit has its own folder; the second used to be taken for the first, which was finished, and trained nothing"
     def both(path, crash=None):
         learn = learner(path, check=False)
         for i in range(2): learn.fit(2, cbs=[CheckpointCallback('1ba'), *([Crash(crash)] if crash and i else [])], resume='auto')
@@ -163,34 +163,34 @@ def test_two_fits_with_a_callback_each(tmp_path):
     assert_same(straight, both(tmp_path/'b'))
 
 def test_a_fit_that_saves_nothing_does_not_count(tmp_path):
-    "Whether a script pretrains or loads what it pretrained, the fit that saves has the same folder"
+    "Whether a script pretrains or loads pretrained weights, the fit that saves checkpoints has the same folder"
     learn = learner(tmp_path, check=False)
     learn.fit(1)
     learn.fit(1, cbs=CheckpointCallback(), resume='auto')
     learn.fit(1, cbs=CheckpointCallback(folder='b'), resume='auto')
     assert (tmp_path/'checkpoints'/'fit-1').is_dir() and (tmp_path/'b'/'fit-1').is_dir() and not (tmp_path/'b'/'fit-2').exists()
 
-def test_the_cell_again_after_ctrl_c(tmp_path):
-    "In a notebook the note said that `resume='auto'` goes on, but it began anew in `fit-2`"
+def test_a_cell_that_is_run_again_after_ctrl_c_resumes(tmp_path):
+    "After Ctrl-C, the same Learner resumes with `resume='auto'`; it used to start over in `fit-2`"
     straight = learner(tmp_path/'a'); straight.fit(3, resume='auto')
     learn = learner(tmp_path/'b')
     def interrupt(self):
         if self.learn.train_iter==8: raise KeyboardInterrupt
-    with pytest.raises(KeyboardInterrupt): learn.fit(3, resume='auto', cbs=looks_on(after_batch=interrupt))
+    with pytest.raises(KeyboardInterrupt): learn.fit(3, resume='auto', cbs=observer(after_batch=interrupt))
     learn.fit(3, resume='auto')
     assert equal(weights(straight), weights(learn)) and [p.name for p in (tmp_path/'b'/'checkpoints').iterdir()]==['fit-1']
-    learn.fit(1, resume='auto')   # after its end it is the next fit
+    learn.fit(1, resume='auto')   # after the end of a fit, this is the next one
     assert learn.train_iter==6 and (tmp_path/'b'/'checkpoints'/'fit-2').is_dir()
 
-def test_after_ctrl_c_another_fit(tmp_path):
-    "Without `resume` the interrupted one is left as it is"
+def test_a_fit_without_resume_after_ctrl_c_is_a_new_one(tmp_path):
+    "Without `resume`, the checkpoints of the interrupted fit stay as they are"
     learn = crashed(learner(tmp_path))
     n = len(list_checkpoints(tmp_path/'checkpoints'/'fit-1'))
     learn.fit(1)
     assert learn.train_iter==6 and len(list_checkpoints(tmp_path/'checkpoints'/'fit-1'))==n and (tmp_path/'checkpoints'/'fit-2').is_dir()
 
-def test_rejected_and_asked_again(tmp_path):
-    "A fit that was refused has not begun"
+def test_a_fit_that_raised_at_its_start_does_not_count(tmp_path):
+    "A fit that raises because of older checkpoints has not begun: the next one has the same folder"
     learner(tmp_path).fit(1)
     learn = learner(tmp_path)
     with pytest.raises(ValueError, match="pass `resume='auto'`"): learn.fit(1)
@@ -198,19 +198,19 @@ def test_rejected_and_asked_again(tmp_path):
     learn.fit(1)
     assert [p.name for p in (tmp_path/'checkpoints').iterdir()]==['fit-1']
 
-def test_in_one_process_a_finished_run_with_another_seed(tmp_path, capsys):
-    "An ensemble: the same lines, other weights; without seeds too"
+def test_a_finished_run_with_other_weights_in_the_same_process(tmp_path, capsys):
+    "The members of an ensemble without seeds differ in their weights only; the second raises"
     torch.seed()
     learner(tmp_path, seed=None).fit(1, resume='auto')
     with pytest.raises(ValueError, match='in this process'): learner(tmp_path, seed=None).fit(1, resume='auto')
     learner(tmp_path/'b').fit(1, resume='auto')
-    learner(tmp_path/'b').fit(1, resume='auto')   # the cell of a notebook again: the same run
+    learner(tmp_path/'b').fit(1, resume='auto')   # a notebook cell that is run again: the same run
     assert 'finished' in capsys.readouterr().out
     learner(tmp_path/'c', seed=None).fit(1, resume='auto', cbs=[])
-    learner(tmp_path/'c', seed=None).fit(2, resume='auto')   # longer: there is something left to do
+    learner(tmp_path/'c', seed=None).fit(2, resume='auto')   # longer than the finished run: it resumes
 
-def test_in_another_number_of_processes_the_validation_batches_may_have_another_size(tmp_path):
-    "Scripts divide both batch sizes by the number of processes; that of training is of all processes together"
+def test_the_validation_batch_size_may_change_with_the_number_of_processes(tmp_path):
+    "Scripts divide batch sizes by the number of processes; the recorded one for training is that of all processes"
     then = {'training batch size':'16', 'validation batch size':'8', 'loss':'MSELoss()'}
     now,path = {**then, 'validation batch size':'16'},tmp_path/'fit-1'/'step-1.pth'
     assert check_identity(path, dict(identity=then, rngs=[0, 1]), now, is_requested=False)=={}

@@ -1,4 +1,4 @@
-"""What is trained and has a state: models and losses whose parts sit everywhere, times what saves, averages, restores, switches and
+"""Models and losses with parameters and buffers in every place, combined with all that saves, averages, restores or
 exchanges them, compared with plain PyTorch"""
 import copy, itertools
 from datetime import timedelta
@@ -22,24 +22,24 @@ from toys import few
 
 pytestmark = few(3, 3)   # of the cases of each test; all with LEARNKIT_SWEEP=1
 
-# models whose parts sit everywhere
+# models with parameters and buffers in every place
 
 class Centre(nn.Module):
-    "Subtracts a running mean, which is assigned anew in each forward pass"
+    "Subtracts a running mean, a buffer that is reassigned in each forward pass"
     def __init__(self): super().__init__(); self.register_buffer('m', torch.zeros(4))
     def forward(self, x):
         if self.training: self.m = .9*self.m + .1*x.detach().mean(0)
         return x-self.m
 
 class Running(nn.Module):
-    "A norm whose running statistics are assigned anew, not written in place"
+    "A norm whose running statistics are reassigned, not written in place"
     def __init__(self): super().__init__(); self.register_buffer('running_mean', torch.zeros(4))
     def forward(self, x):
         if self.training: self.running_mean = .9*self.running_mean + .1*x.detach().mean(0)
         return x-self.running_mean
 
 class Constants(nn.Module):
-    "A mask with -inf, an expanded buffer, and a float that counts"
+    "A mask with -inf, an expanded buffer, and a counter of type float"
     def __init__(self):
         super().__init__()
         self.register_buffer('mask', nn.Transformer.generate_square_subsequent_mask(4))
@@ -67,7 +67,7 @@ class Listed(nn.Module):
     def forward(self, x): return (x@self.ws[0])@self.ws[1]*self.more['scale']
 
 class Int8(nn.Module):
-    "A frozen weight of 8 bits with its scales, one that PyTorch has quantised, and a trained adapter"
+    "A frozen int8 weight with its scales, a quantised tensor of PyTorch, and a trained adapter"
     def __init__(self):
         super().__init__()
         w = torch.randn(4, 4)
@@ -78,7 +78,7 @@ class Int8(nn.Module):
     def forward(self, x): return x@(self.weight*self.scale).T + self.table.dequantize() + self.up(self.down(x))
 
 def on_meta():
-    "Built on `meta`, then given values: the trained part by loading them, the constants one by one"
+    "A model built on `meta` and materialised by `to_empty` and `load_state_dict`"
     source = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), Tied())
     with torch.device('meta'): model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), Tied())
     model.to_empty(device='cpu')
@@ -86,7 +86,7 @@ def on_meta():
     return model
 
 def assigned_to_meta():
-    "Its tensors are those that were loaded"
+    "A model built on `meta` whose tensors are those of the loaded state_dict"
     source = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
     with torch.device('meta'): model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
     model.load_state_dict(source.state_dict(), assign=True)
@@ -99,7 +99,7 @@ def made(name): return nn.Sequential(MODELS[name](), nn.Tanh(), nn.Linear(4, 1))
 # losses with parameters and buffers of their own
 
 class Noise(nn.Module):
-    "A learned noise level, and a batch norm: it acts otherwise in training and evaluation"
+    "A learned noise level and a batch norm, so that training and evaluation mode differ"
     def __init__(self):
         super().__init__()
         self.s,self.norm = nn.Parameter(torch.zeros(())),nn.BatchNorm1d(1)
@@ -110,23 +110,23 @@ class Noise(nn.Module):
     def loss(self, pred, y): return self(pred, y)
 
 class Holds:
-    "No module: it holds one"
+    "Not a module, but refers to one"
     def __init__(self, noise): self.parts = {'noise':noise}
     def __call__(self, pred, y): return self.parts['noise'](pred, y)
 
 class Refers(Noise):
-    "It refers to the model"
+    "A loss that refers to the model"
     def __init__(self, model): super().__init__(); self.model = model
     def forward(self, pred, y): return super().forward(pred, y) + 1e-3*next(self.model.parameters()).pow(2).sum()
 
 def takes(f, pred, y): return f(pred, y)
 
 class Task:
-    "Its method is the loss"
+    "An object whose method is the loss"
     def __init__(self, noise): self.noise = noise
     def loss(self, pred, y): return self.noise(pred, y)
 
-def around(noise):
+def closure(noise):
     def loss(pred, y): return noise(pred, y)
     return loss
 
@@ -135,7 +135,7 @@ def by_default(noise):
     return loss
 
 def of_script(noise):
-    "Uses a variable of the script, through another function, as in a notebook"
+    "A loss that uses a global variable of the script, through another function, as in a notebook"
     script = dict(noise=noise, __name__='__main__')
     exec('def inner(pred, y): return noise(pred, y)\ndef loss(pred, y): return inner(pred, y)', script)
     return script['loss']
@@ -143,13 +143,13 @@ def of_script(noise):
 LOSSES = {'none':lambda m: (nn.MSELoss(), None), 'module':lambda m: _both(Noise()), 'method':lambda m: (lambda n: (n.loss, n))(Noise()),
           'partial':lambda m: (lambda n: (partial(n), n))(Noise()), 'held':lambda m: (lambda n: (Holds(n), n))(Noise()),
           'argument':lambda m: (lambda n: (partial(takes, n), n))(Noise()), 'refers':lambda m: _both(Refers(m)),
-          'around':lambda m: _in(around), 'default':lambda m: _in(by_default), 'script':lambda m: _in(of_script),
+          'around':lambda m: _in(closure), 'default':lambda m: _in(by_default), 'script':lambda m: _in(of_script),
           'task':lambda m: _in(lambda noise: Task(noise).loss)}
 def _both(noise): return noise,noise
 def _in(function):
     noise = Noise()
     return function(noise),noise
-NEED_SPLITTER = {'held','argument','around','default','script','task'}   # what a function merely holds may be a teacher: it is trained if the splitter returns it
+NEED_SPLITTER = {'held','argument','around','default','script','task'}   # a module in a function may be a teacher, so the splitter must return it
 
 def data(seed, n=6, bs=4):
     g = torch.Generator().manual_seed(seed)
@@ -173,13 +173,14 @@ def fit(learn, n=2, **kw):
     with learn.no_bar(), learn.no_logging(): learn.fit(n, **kw)
 
 def tensors(m, own):
-    "What has a state, by name, copied"
+    "Copies of all state of the model and of its loss, by name"
     beside = {} if own is None else {f'loss.{k}':v for k,v in own.state_dict().items()}
     return {k:v.detach().clone() for k,v in {**m.state_dict(), **beside}.items()}
 def numbers(t): return t.dequantize() if t.is_quantized else t
 def differences(a, b): return [k for k in a.keys()|b.keys() if k not in a or k not in b or not torch.equal(a[k], b[k])]
 
-def by_hand(model, loss, n=2, after_step=lambda m, own: None):
+def plain_loop(model, loss, n=2, after_step=lambda m, own: None):
+    "The model, the loss and the validation losses of a plain PyTorch loop"
     m,f,own = parts(model, loss)
     if model=='lazy': m(TRAIN[0][0])
     opt,losses = SGD(trainable(m, own)),[]
@@ -199,11 +200,11 @@ every_case = pytest.mark.parametrize('model,loss', [*CASES, *(('norm',l) for l i
                                                     ('assigned','refers'), ('tied','held')])
 
 @every_case
-def test_it_trains_as_by_hand(model, loss):
+def test_it_trains_like_a_plain_pytorch_loop(model, loss):
     learn,own = learner(model, loss)
     fit(learn)
-    m,hand,losses = by_hand(model, loss)
-    assert not differences(tensors(learn.model, own), tensors(m, hand))
+    m,plain,losses = plain_loop(model, loss)
+    assert not differences(tensors(learn.model, own), tensors(m, plain))
     assert [r['valid_loss'] for r in learn.recorder.history]==pytest.approx(losses, rel=1e-6)
 
 @every_case
@@ -219,7 +220,7 @@ def test_a_validation_changes_nothing(model, loss):
 def test_saved_and_loaded(model, loss, file, with_opt, tmp_path):
     learn,own = learner(model, loss, path=tmp_path)
     fit(learn)
-    if model=='int8' and file.endswith('safetensors'):   # which has no tensors that PyTorch has quantised
+    if model=='int8' and file.endswith('safetensors'):   # safetensors has no quantised tensors
         with pytest.raises(TypeError, match='save as .pth'): learn.save(file, with_opt=with_opt)
         return
     learn.save(file, with_opt=with_opt)
@@ -229,7 +230,7 @@ def test_saved_and_loaded(model, loss, file, with_opt, tmp_path):
     assert not differences(tensors(learn.model, own), tensors(again.model, other))
     assert again.validate()==learn.validate()
     if not with_opt: return
-    fit(learn, 1); fit(again, 1)   # with the momentum of the file
+    fit(learn, 1); fit(again, 1)   # with the loaded momentum
     assert not differences(tensors(learn.model, own), tensors(again.model, other))
 
 @every_case
@@ -266,22 +267,22 @@ def test_exported(model, loss, tmp_path):
     load_learner(tmp_path/'models/e.pth', m, f)
     assert not differences(tensors(learn.model, own), tensors(m, other))
 
-# what gets gradients and is in no optimizer
+# parameters with gradients that are in no optimizer
 
 @pytest.mark.parametrize('loss', sorted(NEED_SPLITTER))
-def test_a_module_that_the_loss_uses_must_be_named(loss):
+def test_a_module_that_the_loss_uses_must_be_in_the_splitter(loss):
     m,f,own = parts('norm', loss)
     learn = Learner((TRAIN, VALID), m, f, opt_func=SGD)
     with pytest.raises(RuntimeError, match='^3 parameters of `loss_func.*not in the optimizer.*`splitter`'): fit(learn)
 
 class InList(nn.Module):
-    "Its layers are in a list, which PyTorch does not look into"
+    "Its layers are in a list, so that PyTorch does not register them"
     def __init__(self): super().__init__(); self.layers,self.head = [nn.Linear(4, 4), nn.Linear(4, 4)],nn.Linear(4, 1)
     def forward(self, x): return self.head(self.layers[1](torch.tanh(self.layers[0](x))))
 
 def scaled(pred, y, s): return ((pred-y)**2).mean()*torch.exp(-s) + s
 
-def test_a_parameter_of_no_module_must_be_named():
+def test_a_parameter_of_no_module_must_be_in_the_splitter():
     s = nn.Parameter(torch.zeros(()))
     learn = Learner((TRAIN, VALID), nn.Linear(4, 1), partial(scaled, s=s), opt_func=SGD)
     with pytest.raises(RuntimeError, match=r'^1 parameter of shape \(\) got.*no module.*`splitter`'): fit(learn)
@@ -290,7 +291,7 @@ def test_a_parameter_of_no_module_must_be_named():
     fit(learn)
     assert s
 
-def test_layers_in_a_list_must_be_named():
+def test_layers_in_a_list_must_be_in_the_splitter():
     learn = Learner((TRAIN, VALID), InList(), nn.MSELoss(), opt_func=SGD)
     with pytest.raises(RuntimeError, match=r'^4 parameters of shapes \(4,\), \(4, 4\).*no module.*`nn.ModuleList`'): fit(learn)
     learn = Learner((TRAIN, VALID), InList(), nn.MSELoss(), opt_func=SGD, splitter=lambda m: [*m.parameters(), *nn.ModuleList(m.layers).parameters()])
@@ -298,8 +299,8 @@ def test_layers_in_a_list_must_be_named():
     fit(learn)
     assert not torch.equal(before, learn.model.layers[0].weight)
 
-def test_what_others_train_need_not_be_named():
-    "The image of an adversary, a parameter with an optimizer of a callback, and one whose gradient a hook takes"
+def test_parameters_that_are_trained_elsewhere_need_no_splitter():
+    "An adversarial input, a parameter in an optimizer of a callback, and one whose gradient a hook removes"
     mine,hooked = nn.Parameter(torch.zeros(())),nn.Parameter(torch.zeros(()))
     hooked.register_post_accumulate_grad_hook(lambda p: setattr(p, 'grad', None))
     class Adversary(Callback):
@@ -308,7 +309,7 @@ def test_what_others_train_need_not_be_named():
     learn = Learner((TRAIN, VALID), nn.Linear(4, 1), lambda pred, y: scaled(pred, y, mine+hooked), opt_func=SGD, cbs=Adversary())
     fit(learn)
 
-# what goes wrong on the way
+# recovery from a broken batch
 
 BAD = [*TRAIN[:4], (TRAIN[4][0], TRAIN[4][1]*float('nan')), TRAIN[5]]
 
@@ -318,8 +319,6 @@ def test_rolled_back(model, loss, source, tmp_path):
     saver = [CheckpointCallback('1ba')] if source=='checkpoint' else []
     learn,own = learner(model, loss, RollBackOnNaN('1ba', source=source), *saver, path=tmp_path, train=BAD)
     with pytest.warns(UserWarning, match='last good weights are restored'): fit(learn, 1)
-    skipped,other = learner(model, loss, train=BAD[:4])
-    fit(skipped, 1)
     assert learn.roll_back_on_nan.n==1
     finite = {k:numbers(v).isfinite().all() for k,v in tensors(learn.model, own).items() if not k.endswith('mask')}
     assert all(finite.values()), finite
@@ -338,13 +337,13 @@ def test_a_batch_is_skipped(model, loss, wait):
 # averages
 
 def averaged(m, own):
-    "What PyTorch's `AveragedModel` averages, and the running statistics"
+    "The parameters that PyTorch's `AveragedModel` averages, and running statistics"
     both = nn.ModuleDict({'m':m} if own is None else {'m':m, 'l':own})
     named = {n:p for n,p in both.named_parameters() if p.requires_grad}
     return {**named, **{n:b for n,b in both.named_buffers() if n.rpartition('.')[2] in ('running_mean','running_var')}}
 
 @every_case
-def test_an_average_is_that_by_hand(model, loss):
+def test_an_average_equals_that_of_a_plain_pytorch_loop(model, loss):
     means,n = {},0
     def after_step(m, own):
         nonlocal n
@@ -352,12 +351,12 @@ def test_an_average_is_that_by_hand(model, loss):
         if not n: means.update({k:v.detach().clone() for k,v in now.items()})
         for k,v in now.items(): means[k].lerp_(v.detach(), .1)
         n += 1
-    m,hand,_ = by_hand(model, loss, 1, after_step)
+    m,plain,_ = plain_loop(model, loss, 1, after_step)
     with torch.no_grad():
-        for k,t in averaged(m, hand).items(): t.copy_(means[k])
+        for k,t in averaged(m, plain).items(): t.copy_(means[k])
     learn,own = learner(model, loss, EMACallback(.9, warmup=False))
     fit(learn, 1)
-    got,want = tensors(learn.model, own),tensors(m, hand)
+    got,want = tensors(learn.model, own),tensors(m, plain)
     assert got.keys()==want.keys()
     for k in want: torch.testing.assert_close(got[k], want[k], rtol=1e-5, atol=1e-6, equal_nan=False, msg=k)
 
@@ -368,29 +367,29 @@ class Queue(nn.Module):
         if self.training: self.q = torch.cat([self.q, x.detach()])
         return self.l(x)
 
-def test_a_growing_buffer_is_up_to_the_model():
+def test_a_growing_buffer_is_not_averaged():
     learn = Learner((TRAIN, VALID), Queue(), nn.MSELoss(), cbs=EMACallback())
     fit(learn)
     assert torch.equal(learn.model.q, torch.cat([x for x,_ in TRAIN]*2))
 
-def test_a_layer_that_is_frozen_on_the_way_keeps_its_average():
+def test_a_layer_that_is_frozen_during_the_fit_keeps_its_average():
     class Freezing(Callback):
         def before_epoch(self):
             if self.learn.epoch==1: self.learn.model[0].requires_grad_(False)
     torch.manual_seed(0)
     m = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
-    hand,opt = copy.deepcopy(m),None
-    mean = torch.optim.swa_utils.AveragedModel(hand, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(.9))
-    opt = SGD(hand.parameters())
+    plain,opt = copy.deepcopy(m),None
+    mean = torch.optim.swa_utils.AveragedModel(plain, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(.9))
+    opt = SGD(plain.parameters())
     for epoch in range(2):
-        if epoch: hand[0].requires_grad_(False)
+        if epoch: plain[0].requires_grad_(False)
         for x,y in TRAIN:
-            F.mse_loss(hand(x), y).backward(); opt.step(); opt.zero_grad(); mean.update_parameters(hand)
+            F.mse_loss(plain(x), y).backward(); opt.step(); opt.zero_grad(); mean.update_parameters(plain)
     learn = Learner((TRAIN, VALID), m, nn.MSELoss(), opt_func=SGD, cbs=[EMACallback(.9, warmup=False), Freezing()])
     fit(learn)
     for a,b in zip(learn.model.parameters(), mean.module.parameters()): torch.testing.assert_close(a, b)
 
-# parts without values
+# tensors without values
 
 def without_values(buffer):
     if buffer:
@@ -401,21 +400,21 @@ def without_values(buffer):
 
 @pytest.mark.parametrize('buffer', [True, False])
 @pytest.mark.parametrize('use', [lambda learn: fit(learn, 1), lambda learn: learn.validate(), lambda learn: learn.load('a')], ids=['fit','validate','load'])
-def test_a_part_without_values_is_named(use, buffer, tmp_path):
+def test_a_tensor_without_values_is_named(use, buffer, tmp_path):
     Learner((TRAIN, VALID), nn.Linear(4, 1), nn.MSELoss(), path=tmp_path).save('a')
     learn = Learner((TRAIN, VALID), without_values(buffer), nn.MSELoss(), path=tmp_path)
     with pytest.raises(ValueError, match='`lost`.*to_empty' if buffer else '`weight`.*to_empty'): use(learn)
 
-# losses of callbacks: of each loader, of each optimizer in turn
+# losses of callbacks: one for each loader, or for each optimizer in turn
 
 def with_each(own, *cbs, path='.'):
-    "Two loaders in turn: the batches of `a` have the loss `own`, those of `b` the Learner's"
+    "Two loaders in turn: batches of `a` use the loss `own`, those of `b` the loss of the Learner"
     torch.manual_seed(0)
     loader = CombinedLoader(dict(a=TRAIN, b=data(2)))
     return Learner((loader, VALID), made('norm'), nn.MSELoss(), opt_func=SGD, path=path, cbs=[EachLoader(dict(a=own)), *cbs])
 
 def with_turns(own, *cbs, path='.'):
-    "Two optimizers in turn: one trains the first layers and the loss `own`, the other one the rest with the Learner's loss"
+    "Two optimizers in turn: one trains the first layers with the loss `own`, the other the rest with the usual loss"
     torch.manual_seed(0)
     recipe = dict(first=(SGD, ['0.*','in_turn.*']), rest=SGD)
     return Learner((TRAIN, VALID), made('norm'), nn.MSELoss(), opt_func=recipe, path=path, cbs=[InTurn(('first','rest'), first=own), *cbs])
@@ -440,21 +439,21 @@ def seeded_noise(seed): torch.manual_seed(seed); return Noise()
 def own_state(learn, own): return tensors(learn.model, own)
 
 @with_callbacks
-def test_the_loss_of_a_callback_trains_as_by_hand_and_is_averaged(learner_with, steps):
-    own,hand = seeded_noise(1),seeded_noise(1)
+def test_the_loss_of_a_callback_trains_like_a_plain_loop_and_is_averaged(learner_with, steps):
+    own,plain = seeded_noise(1),seeded_noise(1)
     learn = learner_with(own, EMACallback(.9, warmup=False, at_end=False))
     m,means = copy.deepcopy(learn.model),{}
     fit(learn, 1)
-    for i,_ in enumerate(steps(m, hand)):
-        for k,v in averaged(m, hand).items():
+    for i,_ in enumerate(steps(m, plain)):
+        for k,v in averaged(m, plain).items():
             means[k] = means[k].lerp(v.detach(), .1) if i else v.detach().clone()
-    assert not differences(own_state(learn, own), tensors(m, hand))
+    assert not differences(own_state(learn, own), tensors(m, plain))
     got = learn.ema.averages
     assert len(got)==len(means)
     for a,b in zip(got.values(), sorted_as(got, means)): torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 def sorted_as(got, means):
-    "The averages by hand, in the order of the names in a Learner"
+    "The averages of the plain loop, in the order of the names in a Learner"
     def name(k): return 'm.'+k if k[0].isdigit() else 'l.'+k.split('.', 2)[2]
     return [means[name(k)] for k in got]
 
@@ -476,10 +475,10 @@ def test_the_loss_of_a_callback_is_saved_and_restored(learner_with, steps, tmp_p
     assert not differences(own_state(learn, own), own_state(resumed, other))
 
 @with_callbacks
-def test_the_names_are_the_same_in_a_batch(learner_with, steps):
+def test_the_names_of_parameters_are_the_same_at_each_event(learner_with, steps):
     seen = set()
-    def note(cb): seen.add((*named_params(cb.learn), *named_buffers(cb.learn)))
-    learn = learner_with(seeded_noise(1), Callback(before_batch=note, after_loss=note, before_step=note, after_batch=note, before_validate=note))
+    def record(cb): seen.add((*named_params(cb.learn), *named_buffers(cb.learn)))
+    learn = learner_with(seeded_noise(1), Callback(before_batch=record, after_loss=record, before_step=record, after_batch=record, before_validate=record))
     fit(learn, 1)
     names, = seen
     key = 'each_loader.a.s' if learner_with is with_each else 'in_turn.first.s'
@@ -501,7 +500,7 @@ def processes(tmp_path):
 
 TOGETHER = [('norm','module'), ('assigned','module'), ('running','module'), ('constants','none'), ('listed','held'), ('norm','method')]
 
-def _alike(rank, kind):
+def _train_and_compare(rank, kind):
     from learnkit.data.loaders import DataLoaders
     from torch.utils.data import DataLoader, TensorDataset
     x,y = (torch.cat(ts) for ts in zip(*TRAIN))
@@ -517,7 +516,7 @@ def _alike(rank, kind):
         assert not odd, (model, loss, odd)
 
 @pytest.mark.parametrize('kind', ['default', 'diloco'])
-def test_processes_stay_alike(processes, kind): processes(_alike, kind)
+def test_processes_keep_the_same_state(processes, kind): processes(_train_and_compare, kind)
 
 def _shards(rank, world, folder):
     for i,(model,loss) in enumerate(TOGETHER):
