@@ -72,7 +72,9 @@ def timed(world, f):
     return _f
 
 def bench_shards(rounds, n=30):
-    import learnkit.speed.virtual   # here, and not in each process
+    # Imported once, and not in each forked process: learnkit, and the compiler that the first optimizer imports
+    import learnkit.speed.virtual
+    torch.optim.AdamW([torch.ones(1)]).zero_grad()
     for what,kind in {'a convolutional network':convnet, 'a transformer':Encoder}.items():
         ways = {k:timed(*r) for k,r in runs(kind, n).items()}
         base,ratios = in_turn(min(rounds, 15), ways.pop('by hand'), **ways)
