@@ -159,7 +159,7 @@ def check(path, **kw): assert equal(ended(path/'a', **kw), ended(path/'b', (2, 6
 
 @pytest.mark.parametrize('loss', [Centred, Counts, argument])
 @few(1)
-def test_the_loss(loss, tmp_path):
+def test_the_loss_is_resumed(loss, tmp_path):
     "The weights and buffers of a loss are resumed; they used to be reset without a warning"
     check(tmp_path, loss=loss)
 
@@ -183,7 +183,7 @@ def test_an_attribute_with_nan_has_not_changed(workers, tmp_path):
     with warnings.catch_warnings(): warnings.simplefilter('error'); fit(False)
     with pytest.warns(UserWarning, match='no checkpoint stores.*`means` of Gaps'): fit(True)
 
-def test_a_closure_is_the_user_s(tmp_path):
+def test_a_variable_of_a_closure_is_warned_of_once(tmp_path):
     "No checkpoint stores a variable of a closure; one warning names it"
     with pytest.warns(UserWarning, match=r'no checkpoint stores `loss.<closure>.n` \(int\), so a resumed run begins with the value that the script sets') as w: ended(tmp_path, loss=in_a_closure)
     assert len([o for o in w if 'no checkpoint stores' in str(o.message)])==1
@@ -203,7 +203,7 @@ class Within(torch.optim.Optimizer):
     def __init__(self, params, lr): self.inner = torch.optim.Adam(params, lr=lr); super().__init__(self.inner.param_groups, {})
     def step(self, closure=None): return self.inner.step(closure)
 
-def test_an_optimizer_within_the_optimizer_is_named(tmp_path):
+def test_an_inner_optimizer_is_named(tmp_path):
     with pytest.warns(UserWarning, match=r'no checkpoint stores `opt.inner` \(Adam\), so a resumed run'): ended(tmp_path, opt=Within)
 
 def test_a_state_of_another_kind_of_optimizer():
@@ -226,13 +226,13 @@ def test_a_list_that_grows_long_is_named(tmp_path):
 
 @pytest.mark.filterwarnings('error:the checkpoint has a state')
 @pytest.mark.parametrize('cb', [MixUp, Around])
-def test_the_loss_with_something_around_it(cb, tmp_path):
+def test_a_wrapped_loss_is_resumed(cb, tmp_path):
     "The state of a wrapped loss was saved under a name that it did not have yet at the resume, and was skipped"
     check(tmp_path, loss=Each, cbs=[cb])
 
 @few(3)
 @pytest.mark.parametrize('kind', ['buffer', 'counter', 'tensor', 'torch', 'numpy', 'python'])
-def test_the_model(kind, tmp_path):
+def test_state_of_modules_is_resumed(kind, tmp_path):
     "Non-persistent buffers, counters and generators of the modules are resumed; they used to be reset"
     check(tmp_path, model=lambda: nn.Sequential(Layer(kind)))
 
@@ -252,11 +252,11 @@ def test_generators_of_data_without_indices(kind, tmp_path):
 @few(1, 1)
 @pytest.mark.parametrize('workers', [0, 2])
 @pytest.mark.parametrize('make', [lambda: collate, Collate])
-def test_a_function_that_makes_batches(make, workers, tmp_path):
+def test_a_collate_fn_that_draws(make, workers, tmp_path):
     "A `collate_fn` that draws random numbers, over tensors that draw none"
     check(tmp_path, data=lambda: DataLoader(tensors(), BS, shuffle=True, collate_fn=make(), num_workers=workers))
 
-def test_what_has_not_changed_is_the_script_s(tmp_path):
+def test_edited_arguments_of_the_script_are_used(tmp_path):
     "With `resume=path` an edited script uses its new class weights of the loss and dropout rates"
     def learner(w, p):
         set_seed(0)

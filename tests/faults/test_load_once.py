@@ -31,7 +31,7 @@ def test_a_state_is_loaded_once(cls, every, k, tmp_path):
     cb = next(cb for cb in learn.cbs if isinstance(cb, Extends))
     assert cb.rows==[*range(1, 15)]
 
-def test_a_trial_that_fails_leaves_all_as_it_was(tmp_path):
+def test_a_failed_load_restores_the_callbacks(tmp_path):
     "A state that does not fit leaves a callback unchanged, also if its `load_state_dict` extends a list"
     class Refuses(Callback):
         order = 20_000
@@ -49,7 +49,7 @@ def test_a_trial_that_fails_leaves_all_as_it_was(tmp_path):
 schedulers = dict(cyclic=(partial(CyclicLR, base_lr=.001, max_lr=.1, step_size_up=3, cycle_momentum=False), 'step'), step=(partial(StepLR, step_size=1), 'epoch'),
                   one=(partial(OneCycleLR, max_lr=.1, total_steps=30), 'step'), cos=(partial(CosineAnnealingLR, T_max=9), 'step'), fun=(partial(LambdaLR, lr_lambda=lambda i: .9**i), 'step'))
 @pytest.mark.parametrize('kind', schedulers)
-def test_schedulers_of_pytorch(kind, tmp_path):
+def test_pytorch_schedulers(kind, tmp_path):
     "PyTorch's `CyclicLR.load_state_dict` pops entries from the state, so every resume raised a KeyError"
     make,interval = schedulers[kind]
     cbs = [lambda: TorchScheduler(make, interval)]

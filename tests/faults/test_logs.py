@@ -59,7 +59,7 @@ def test_logging_waits_for_no_device():
     learn.fit(1, cbs=Callback(before_train=lambda cb: read.__enter__(), after_exhaust=lambda cb: read.__exit__(None, None, None)))
     assert not read.names and [o[1:] for o in learn.wrote.got if o[1] in 'ab']==[('a',), ('b',)]*20
 
-def test_what_is_logged_is_a_number():
+def test_log_numbers_takes_only_numbers():
     learn = quiet(cbs=Wrote())
     for v in ('text', None, [1.], torch.ones(2)):
         with pytest.raises(TypeError, match='must be one number to be logged'): learn.log_numbers(dict(a=v))
@@ -71,7 +71,7 @@ def test_a_step_that_decreases_raises():
     learn.fit(1)
     with pytest.raises(ValueError, match='steps must not decrease'): learn('log_metrics', metrics=dict(a=1), step=1)
 
-def test_inference_alone_logs_nothing_but_in_a_fit_it_may():
+def test_inference_logs_only_within_a_fit():
     log = at('after_validate', lambda cb: cb.learn.log_numbers(dict(here=1)))
     learn = quiet(cbs=[log, Wrote()])
     learn.validate(); learn.get_preds()
@@ -90,7 +90,7 @@ def test_images_come_in_order():
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from(['number','tensor','text','table','image','histogram']), min_size=1, max_size=6), st.integers(1, 9))
-def test_whatever_is_logged_keeps_its_order(what, pending):
+def test_values_of_all_kinds_are_logged_in_order(what, pending):
     "Images overtook the numbers that were logged before them; texts, tables and histograms could not be logged"
     got,given = [],[]
     class All(Wrote):
@@ -107,7 +107,7 @@ def test_whatever_is_logged_keeps_its_order(what, pending):
     learn.fit(2)
     assert [o for o in got if o[1][1:].isdigit()]==given
 
-def test_what_cannot_be_logged_raises_where_it_is_given():
+def test_log_objects_raises_for_unsupported_values():
     learn = quiet(cbs=Wrote())
     for v in (1., None, [], torch.zeros(2,2), torch.zeros(0), [1]):
         with pytest.raises(TypeError, match='can be logged, not'): learn.log_objects(dict(a=v))
@@ -127,7 +127,7 @@ def test_a_figure_is_an_image():
         assert kind=='images' and image.shape==(1, 3, *(int(n*dpi) for n in size[::-1]))
         assert image[0,:,5,5].tolist()==[255,0,0] and image[0,:,-5,-9].tolist()==[0,0,255]
 
-def test_what_changes_after_it_was_logged(tmp_path):
+def test_logged_tensors_are_copied(tmp_path):
     w = torch.ones(3)
     class Keeps(Wrote):
         def write_media(self, kind, media, step): self.got.append(media['w'].tolist())
@@ -148,7 +148,7 @@ def test_hyper_parameters_begin_each_log_once(tmp_path):
 
 # several fits
 
-def test_hyper_parameters_are_written_once_if_there_is_nothing_to_write(tmp_path):
+def test_write_hparams_is_called_once_if_it_writes_nothing(tmp_path):
     "`write_hparams` is called once; it was called for each row until the file had content"
     class Quiet(JsonLogger):
         calls = 0
@@ -205,7 +205,7 @@ def test_rows_within_an_epoch_reach_loggers_and_the_history(tmp_path):
     assert [r['valid_loss'] for r in rows]==learn.recorder.history['valid_loss']==[3., 1., 2.] and rows['train_iter']==[2,4,None]
     assert rows.names==['epoch','train_loss','valid_loss','time','train_iter','test_loss'] and len(learn.recorder.values)==1
 
-def test_trackers_look_at_rows_within_an_epoch(tmp_path):
+def test_trackers_use_rows_within_an_epoch(tmp_path):
     save,early,plateau,enough = SaveModelCallback(), EarlyStoppingCallback(patience=2), ReduceLROnPlateau(patience=1), ThresholdStopper(.4)
     learn = within([save, plateau], [3., 1., 2., 2.], tmp_path, n=6)
     assert (save.best, plateau.best, learn.opt.hypers[0]['lr'])==(1., 1., .005) and not torch.equal(learn.model.weight, learner().model.weight)
@@ -255,7 +255,7 @@ def test_a_finished_fit_leaves_no_counts_to_the_next(tmp_path):
 
 # what fastai's callbacks do
 
-def test_what_is_written_to_a_row_by_position_is_kept():
+def test_values_written_to_a_row_by_position_are_kept():
     "Writing to `recorder.values[-1]` and to `recorder.log` was lost silently"
     def write(cb):
         rec = cb.learn.recorder
@@ -273,14 +273,14 @@ def test_columns_and_log_before_the_time_is_known():
     learn.fit(1)
     assert [*map(list, seen)]==[['epoch','train_loss'], ['epoch','train_loss','valid_loss','mae']]
 
-def test_a_run_is_no_switch():
+def test_run_takes_only_a_bool():
     "`self.run = wandb.init()` replaced the flag that decides whether the callback is called"
     cb = Callback()
     for v in (object(), 'run', [], None, 2):
         with pytest.raises(TypeError, match='give your attribute another name, as in `self.my_run = ...`'): cb.run = v
     for v in (True, False, 0, 1): cb.run = v
 
-def test_silence_holds_for_all_messages(tmp_path, capsys):
+def test_no_logging_silences_all_messages(tmp_path, capsys):
     "'Better model found' was printed in spite of `no_logging`"
     learn = learner(path=tmp_path, cbs=[SaveModelCallback(), EarlyStoppingCallback(comp='max')])
     with learn.no_bar(), learn.no_logging(): learn.fit(3)
@@ -302,7 +302,7 @@ class Fails:
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 300), st.integers(0, 8), st.sampled_from([JsonLogger, CSVLogger]))
-def test_a_full_disk_costs_no_row(tmp_path_factory, room, again, make):
+def test_a_full_disk_loses_no_row(tmp_path_factory, room, again, make):
     "Rows wait in memory and in checkpoints, and a warning tells so; a full disk used to end the run"
     folder,left = tmp_path_factory.mktemp('log'),[room]
     def opened(self):
@@ -325,7 +325,7 @@ def test_a_full_disk_costs_no_row(tmp_path_factory, room, again, make):
         learn.fit(1)
         assert [r['step'] for r in log.read_log()]==[*range(3, 28, 3)]
 
-def test_a_full_disk_behind_the_output(capsys, monkeypatch):
+def test_output_to_a_full_disk(capsys, monkeypatch):
     "The run continues with a warning; it used to end at the first line that could not be printed"
     monkeypatch.setattr(sys, 'stdout', Fails(sys.stdout, [30]))
     with warnings.catch_warnings(record=True) as said:
@@ -352,12 +352,12 @@ def test_readers_of_any_file(tmp_path_factory, data):
         except ValueError: continue
         assert all(isinstance(r, dict) and all(isinstance(k, str) for k in r) for r in rows)
 
-def test_a_nesting_that_is_too_deep(tmp_path):
+def test_json_that_is_nested_too_deeply_raises(tmp_path):
     (tmp_path/'log').write_bytes(b'['*100_000 + b'\n')
     with pytest.raises(ValueError, match='line 1 is not valid JSON'): JsonLogger(tmp_path/'log').read_log()
 
 @pytest.mark.parametrize('where', ['reopened', 'closed'])
-def test_a_file_that_an_interrupt_has_left_closed(where, tmp_path, monkeypatch):
+def test_a_file_left_closed_by_an_interrupt(where, tmp_path, monkeypatch):
     "After a Ctrl-C that left the file closed, but not reopened or forgotten, all later rows were lost"
     path = tmp_path/'log'
     path.write_bytes(b'other')

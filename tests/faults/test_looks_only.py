@@ -179,19 +179,19 @@ def differs(seed, stops=2):
         return words,odd
 
 @pytest.mark.parametrize('seed', [*range(12), *slow(*range(12, 150))])
-def test_it_looks_only(seed):
+def test_checkpoints_change_nothing(seed):
     words,odd = differs(seed)
     assert not odd, words
 
 @few(0, 1)
 @pytest.mark.parametrize('seed', slow(204, 209, 317))
-def test_workers_that_persist_after_a_pass_that_was_cut(seed):
+def test_persistent_workers_after_an_incomplete_epoch(seed):
     "Persistent workers draw for batches that are never used, and a resumed run did not know how many"
     words,odd = differs(seed, stops=1)
     assert "'persistent_workers': True" in words and 'limit' in words and not odd, words
 
 @pytest.mark.parametrize('n', [3, 4000])
-def test_it_says_when_notes_are_too_many(n, tmp_path, monkeypatch):
+def test_too_many_recorded_steps_are_warned_of(n, tmp_path, monkeypatch):
     monkeypatch.setattr('learnkit.data.stateful._max_steps', n)
     learn = Learner((DataLoader(Buffered('torch'), BS),), nn.Sequential(nn.Linear(4, 1), nn.Dropout()), nn.MSELoss(), path=tmp_path, cbs=CheckpointCallback('1ba'))
     with learn.no_logging(), learn.no_bar(), warnings.catch_warnings(record=True) as told:
@@ -199,7 +199,7 @@ def test_it_says_when_notes_are_too_many(n, tmp_path, monkeypatch):
         learn.fit(2)
     assert sum('alternately with the model' in str(w.message) for w in told)==(n==3)
 
-def test_it_says_what_workers_drew_before(tmp_path):
+def test_earlier_draws_of_persistent_workers_are_warned_of(tmp_path):
     "Persistent workers may have been used before the fit"
     dl = DataLoader(Items('torch'), BS, num_workers=1, persistent_workers=True)
     for b in dl: pass
@@ -221,7 +221,7 @@ def batches_of(g):
         for _ in range(3): x = torch.randn(4, 1, generator=g); yield x,x
     return batches
 @pytest.mark.parametrize('kind', ['function', 'loader', 'steps'])
-def test_the_seeds_of_the_user_count(kind, tmp_path):
+def test_generator_seeds_of_the_user_are_used(kind, tmp_path):
     "Two seeds of a generator give different data; with a checkpoint they gave the same"
     ds = [(torch.tensor([float(i)]), torch.tensor([0.])) for i in range(12)]
     def make(s):

@@ -61,7 +61,7 @@ def quiet(learn, *args, **kwargs):
         learn.fit(*args, **kwargs)
 
 @pytest.mark.parametrize('cbs', [list, everything])
-def test_training_is_the_same(cbs, tmp_path):
+def test_training_ignores_attributes_of_the_model(cbs, tmp_path):
     ends = []
     for trap in (False, True):
         learn = make(tmp_path/str(trap), trap, *cbs())
@@ -70,7 +70,7 @@ def test_training_is_the_same(cbs, tmp_path):
         ends.append(weights(learn))
     assert torch.equal(*ends)
 
-def test_a_signal_leaves_its_checkpoint(tmp_path):
+def test_a_signal_saves_a_checkpoint(tmp_path):
     "SIGTERM gives the exit status 143, as schedulers expect, and the run resumes after the last finished batch"
     old = signal.getsignal(signal.SIGTERM)
     def stop(cb):
@@ -94,7 +94,7 @@ def test_a_run_is_replayed(tmp_path):
 
 @pytest.mark.parametrize('feature', [lambda: lk.VirtualShards(2), lambda: lk.FusedStep(), lambda: lk.SAM()], ids=['shards','fused','passes'])
 @few(1)
-def test_only_callbacks_declare_what_does_not_go_together(feature, tmp_path):
+def test_only_callbacks_declare_incompatibilities(feature, tmp_path):
     ends = []
     for trap in (False, True):
         learn = make(tmp_path, trap, feature())

@@ -49,7 +49,7 @@ def train(path, *more):
 # a disk that is full
 
 @pytest.mark.parametrize('room', [0, 1, 50, 500, 1500, 5000, 20_000][::1 if sweep else 2])
-def test_no_file_may_be_larger(room, tmp_path):
+def test_limited_file_size(room, tmp_path):
     "With files limited to `room` bytes a run warns or raises the file's error, and leaves only complete files"
     whole = in_child(lambda: train(tmp_path/'whole'))
     def limited():
@@ -77,7 +77,7 @@ def test_no_room_for_an_export(tmp_path):
 # a folder without write permission
 
 @pytest.mark.skipif(os.geteuid()!=0, reason='only root can become another user')
-def test_a_folder_that_only_others_may_write():
+def test_a_folder_without_write_permission():
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     try:
@@ -92,7 +92,7 @@ def test_a_folder_that_only_others_may_write():
 # a clock that jumps
 
 @pytest.mark.parametrize('seed', range(8 if sweep else 3))
-def test_the_clock_of_the_wall_jumps(seed, tmp_path, monkeypatch):
+def test_the_wall_clock_jumps(seed, tmp_path, monkeypatch):
     "A wall clock that jumps by days at each read changes nothing that measures or compares times"
     r,now = random.Random(seed),time.time()
     def more(): return [CheckpointCallback('1m', keep=None), CSVLogger(), JsonLogger(), SaveModelCallback()]
@@ -147,7 +147,7 @@ def test_damaged_safetensors(tmp_path):
 
 # torchmetrics compared with learnkit's metrics
 
-def test_torchmetrics_beside_ours():
+def test_torchmetrics_gives_the_same_values():
     "Metrics of both libraries agree on batches of different sizes, in which classes may be missing"
     tm = pytest.importorskip('torchmetrics')
     import learnkit.all as lk

@@ -97,7 +97,7 @@ def test_a_file_is_loaded_in_another_order(kind, order, tmp_path):
 
 @every_kind
 @every_order
-def test_a_branch_leaves_a_run_of_another_order(kind, order, tmp_path):
+def test_a_branch_of_a_run_in_another_order(kind, order, tmp_path):
     fit(learner('abc', kind, CheckpointCallback('3ba', keep=None), path=tmp_path/'run'))
     branches = []
     for o in ('abc', order):
@@ -191,7 +191,7 @@ def test_a_state_without_names_is_loaded_by_position(tmp_path):
     again = learner('abc', 'plain').load(tmp_path/'plain.pth')
     assert same(fit(again, 1), fit(learn, 1))
 
-def test_parameters_of_no_module_are_found_by_their_place(tmp_path):
+def test_parameters_outside_the_model_are_matched_by_position(tmp_path):
     def made():
         t = nn.Parameter(torch.ones(()))
         return learner('abc', 'plain', path=tmp_path, splitter=lambda m: [*m.parameters(), t]), t
@@ -236,7 +236,7 @@ def test_a_loaded_file_keeps_the_hyper_parameters_of_the_learner(wd, wd_of_file,
     fit(learn, 1)
     assert all(torch.equal(v, model.state_dict()[k]) for k,v in learn.model.state_dict().items())
 
-def test_a_rate_that_is_a_tensor_stays_the_same_object(tmp_path):
+def test_a_tensor_learning_rate_stays_the_same_object(tmp_path):
     file = fit(learner('abc', 'plain', opt='adam', path=tmp_path)).save('m')
     rate = torch.tensor(.003)
     learn = learner('abc', 'plain', opt_func=partial(Adam, lr=rate))
@@ -245,7 +245,7 @@ def test_a_rate_that_is_a_tensor_stays_the_same_object(tmp_path):
     learn.load(file)
     assert learn.opt.param_groups[0]['lr'] is own and own.item()==pytest.approx(.003)
 
-def test_what_an_optimizer_accumulates_in_its_groups_is_of_the_file(tmp_path):
+def test_counts_in_parameter_groups_come_from_the_file(tmp_path):
     class Counting(SGD):
         "Counts its steps in its parameter groups"
         def __init__(self, params, lr=.1, momentum=.9):

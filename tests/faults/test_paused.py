@@ -80,7 +80,7 @@ def differs(seed):
 
 @pytest.mark.skipif(os.name!='posix', reason='signals')
 @pytest.mark.parametrize('seed', [3, *slow(*range(8))])
-def test_gone_on_with(seed): assert not differs(seed), drawn(seed)
+def test_paused_and_resumed(seed): assert not differs(seed), drawn(seed)
 
 def paused(*cbs, **kw):
     "A Learner whose fit of two epochs is paused after its second batch"
@@ -88,7 +88,7 @@ def paused(*cbs, **kw):
     with pytest.raises(KeyboardInterrupt), learn.no_bar(), learn.no_logging(): learn.fit(2, cbs=press('after_pred', 2))
     return learn
 
-def test_what_is_seen_where_it_stands():
+def test_state_of_a_paused_fit():
     learn = paused()
     assert 'paused in epoch 0, after 2 of its batches' in repr(learn.paused)
     assert learn.resume(until='after_loss')['train_iter']==2 and learn.xb[0].shape==(4, 4) and learn.loss_grad.requires_grad
@@ -100,18 +100,18 @@ def test_what_is_seen_where_it_stands():
     assert learn.paused is None and learn.train_iter==6
 
 @pytest.mark.parametrize('args,words', [(dict(batches=0), 'batches'), (dict(batches=1, until='after_loss'), 'not both'), (dict(until='after_epoch'), 'within a batch'), (dict(until='nonsense'), 'within a batch')])
-def test_what_cannot_be_continued_raises(args, words):
+def test_invalid_arguments_of_resume_raise(args, words):
     learn = paused()
     with pytest.raises(ValueError, match=words): learn.resume(**args)
     assert learn.paused is not None
 
-def test_what_is_paused_is_let_go_by_the_next_fit():
+def test_the_next_fit_discards_a_paused_one():
     learn = paused()
     with learn.no_bar(), learn.no_logging(): learn.fit(1)
     with pytest.raises(RuntimeError, match='There is no paused fit'): learn.resume()
     with pytest.raises(ValueError, match='writes no files'): learn.fit(1, resume='auto')
 
-def test_a_fit_that_stands_leaves_its_batch_to_be_looked_at():
+def test_a_paused_fit_keeps_its_batch():
     learn = paused()
     (x,y),xb,loss = learn.batch,learn.xb[0],learn.loss.item()
     assert torch.equal(x, xb) and torch.equal(y, learn.yb[0]) and learn.pred.shape==y.shape and (learn.epoch, learn.iter)==(0, 1)
@@ -123,7 +123,7 @@ def test_a_fit_that_stands_leaves_its_batch_to_be_looked_at():
     gc.collect()
     assert learn.xb==(None,) and learn.batch is None and moment() is None and pred() is None
 
-def test_a_new_fit_stands_nowhere_since_another_stood_there():
+def test_a_new_fit_does_not_pause_where_another_did():
     learn = small(3, cbs=Pausable())
     with learn.no_bar(), learn.no_logging():
         with pytest.raises(KeyboardInterrupt, match=r'paused in epoch 0, after 2 of its batches: `learn.resume\(\)` continues'): learn.fit(2, cbs=press('after_pred', 2))
@@ -131,7 +131,7 @@ def test_a_new_fit_stands_nowhere_since_another_stood_there():
         learn.fit(2)
     assert learn.train_iter==6 and learn.paused is None
 
-def test_a_callback_that_is_removed_meanwhile_stays_away():
+def test_a_callback_removed_during_a_pause_stays_removed():
     more = []
     class Count(Callback):
         n,run_valid,saves = 0,False,('n',)
@@ -148,7 +148,7 @@ def test_a_callback_that_is_removed_meanwhile_stays_away():
             learn.resume(cbs=More)
     assert count.n==2 and learn.train_iter==6 and more==[4]
 
-def test_after_an_error_it_continues_from_where_it_stood():
+def test_after_an_error_a_fit_continues_from_its_pause():
     learn,whole = paused(),small(3)
     def fails(self): 1/0
     with whole.no_bar(), whole.no_logging(): whole.fit(2)
@@ -169,7 +169,7 @@ def test_an_error_shows_no_line_of_the_library(monkeypatch):
         with pytest.raises(ZeroDivisionError) as e: learn.resume(cbs=Callback(after_step=fails), **how)
         assert {Path(o.path).name for o in e.traceback}=={'test_paused.py'}
 
-def test_a_fit_that_was_not_paused_lets_go_of_what_is():
+def test_a_fit_without_pausable_discards_a_paused_one():
     learn = small(3)
     with learn.no_bar(), learn.no_logging():
         with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=[Pausable(), press('after_pred', 2)])
@@ -180,7 +180,7 @@ def test_a_fit_that_was_not_paused_lets_go_of_what_is():
     learn.close()
     assert learn.paused is None
 
-def test_in_a_validation_it_stands_at_once():
+def test_a_validation_pauses_at_once():
     seen = []
     def watch(self):
         if not self.training: seen.append(self.iter)
@@ -209,7 +209,7 @@ def in_validation(n, e=None):
 
 @pytest.mark.parametrize('every', ['2ba', '2st', '8sp', '0.5dur'])
 @pytest.mark.parametrize('n', [2, 7])
-def test_in_a_validation_within_an_epoch_it_stands_at_once(every, n):
+def test_a_validation_within_an_epoch_pauses_at_once(every, n):
     "A Ctrl-C used to wait for the end of the validation, however long that is"
     made = lambda *cbs: small(4, nv=5, opt_func=Adam, cbs=[ValidateEvery(every), *cbs])
     learn,whole = made(Pausable()),made()
@@ -229,7 +229,7 @@ def test_an_unannounced_validation_reports_that_it_waits(capsys):
         learn.fit(1, cbs=[valid, Callback(after_step=lambda self: self.learn.train_iter==1 and self.learn.validate())])
     assert capsys.readouterr().out=='The fit pauses when this `validate` and its batch are over; another Ctrl-C ends it at once.\n'
 
-def test_an_error_in_a_validation_lets_the_fit_stand_before_it(prompt):
+def test_an_error_in_a_validation_pauses_the_fit_before_it(prompt):
     "An error in a validation, or in a batch with a breakpoint, lost the fit although a copy existed"
     whole = small(3, nv=5)
     with whole.no_bar(), whole.no_logging(): whole.fit(2)
@@ -290,7 +290,7 @@ class Watch(Callback):
         if self.learn.train_iter in self.n: raise Pause
 
 @pytest.mark.parametrize('at', ['before_batch', 'after_pred', 'after_loss', 'after_backward', 'before_step', 'after_step', 'after_zero_grad'])
-def test_a_callback_that_raises_Pause_in_a_batch_lets_the_fit_stand_there(prompt, at):
+def test_a_callback_that_raises_Pause_pauses_the_fit_in_its_batch(prompt, at):
     learn,whole = small(3, opt_func=Adam, cbs=[Pausable(), Watch(at, [0, 4])]),small(3, opt_func=Adam)
     with whole.no_bar(), whole.no_logging(): whole.fit(2)
     with learn.no_bar(), learn.no_logging():
@@ -315,7 +315,7 @@ class Counts(torch.utils.data.Sampler):
     def state_dict(self): return dict(i=self.i)
     def load_state_dict(self, d): self.i = d['i']
 
-def test_a_sampler_that_counts_stands_in_the_first_batch(prompt):
+def test_a_fit_with_a_stateful_sampler_pauses_in_the_first_batch(prompt):
     def fitted(*cbs):
         torch.manual_seed(0)
         x = torch.randn(24, 4, generator=torch.Generator().manual_seed(1))
@@ -328,7 +328,7 @@ def test_a_sampler_that_counts_stands_in_the_first_batch(prompt):
         return learn.model.weight
     assert torch.equal(fitted(), fitted(Pausable(), Watch('after_loss', [0])))
 
-def test_a_generator_of_the_data_stands_in_the_first_batch(prompt):
+def test_a_fit_with_a_generator_pauses_in_the_first_batch(prompt):
     def fitted(*cbs):
         torch.manual_seed(0)
         x = torch.randn(24, 4, generator=torch.Generator().manual_seed(1))
@@ -342,7 +342,7 @@ def test_a_generator_of_the_data_stands_in_the_first_batch(prompt):
     assert torch.equal(fitted(), fitted(Pausable(), Watch('after_loss', [0])))
 
 @pytest.mark.parametrize('n', [1, 2, 3])
-def test_in_the_first_batch_of_a_resumed_fit_it_stands_there(prompt, tmp_path, n):
+def test_a_resumed_fit_pauses_in_its_first_batch(prompt, tmp_path, n):
     made = lambda *cbs: small(3, path=tmp_path, opt_func=Adam, cbs=[CheckpointCallback('1ba'), *cbs])
     whole,learn = small(3, opt_func=Adam),made(Pausable(), Watch('after_loss', [n]))
     with whole.no_bar(), whole.no_logging(): whole.fit(2)
@@ -370,7 +370,7 @@ def as_tuned(learn):
 
 @pytest.mark.parametrize('at,says', [(('after_pred', 2), 'a run of 1ep, paused in epoch 0, after 2 of'), (('after_epoch', 1), 'a run of 1ep, paused in epoch 1'), (('after_pred', 8), 'a run of 2ep, paused in epoch 0, after 2 of'),
                                      (('after_fit', 1), 'a run of 2ep, paused in epoch 0, after 0 of'), (('cleanup', 1), 'a run of 2ep, paused in epoch 0, after 0 of')])
-def test_of_a_fine_tune_both_fits_continue(at, says):
+def test_both_fits_of_a_fine_tune_continue(at, says):
     "After a Ctrl-C in the first fit, the user had to start the second one"
     learn = tuned()
     with learn.no_bar(), learn.no_logging():
@@ -420,7 +420,7 @@ def test_without_a_terminal_breakpoints_raise(monkeypatch, prompt):
     with pytest.raises(TypeError, match='`pause_if`'): Learner.on('after_loss', pause_if=bool)
     with pytest.raises(Pause, match=r'if `Pausable\(\)` is among its callbacks'): small(3, cbs=Watch('after_loss', [0])).fit(1)
 
-def test_an_unexpected_Pause_is_an_error_that_says_so(prompt):
+def test_an_unexpected_Pause_raises(prompt):
     def out_of_the_blue(self): raise Pause
     with pytest.raises(RuntimeError, match="pauses = "): small(3, cbs=Pausable()).fit(1, cbs=Callback(after_loss=out_of_the_blue))
 

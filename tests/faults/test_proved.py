@@ -66,7 +66,7 @@ def output(script, *args):
     return json.loads(res.stdout.strip().splitlines()[-1])
 
 @pytest.mark.parametrize('kind', ['kept', *slow('global_number', 'attribute', 'class_number', 'generator')])
-def test_a_fresh_process(kind, tmp_path):
+def test_a_replay_in_a_fresh_process(kind, tmp_path):
     script = tmp_path/'train.py'
     script.write_text(SCRIPT.format(source=of_scripts[kind], path=str(tmp_path/'run')))
     output(script, 'fit')
@@ -101,14 +101,14 @@ class Cached(Dataset):
         Cached.seen.add(i)
         return x,x.sum()[None]
 
-def test_what_differs_shows_in_this_process_too(tmp_path):
+def test_a_replay_in_this_process_shows_differences(tmp_path):
     "State that the first Learner left in objects of the script changes the losses of a replay"
     compared,equal,said = replayed(lambda: ([], dict(loss_func=Fewer())), tmp_path/'fewer')
     assert equal<compared and 'the loss first differs at step' in said[-1]
     compared,equal,said = replayed(lambda: ([], dict(dls=(DataLoader(Cached(), 4), None))), tmp_path/'cached')
     assert equal<compared
 
-def test_what_resumes_is_equal(tmp_path):
+def test_a_replay_with_saved_state_is_equal(tmp_path):
     class Counts(Callback):
         saves,n = ('n',),0
         def after_backward(self): self.n += 1; self.learn.model.bias.grad += self.n

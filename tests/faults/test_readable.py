@@ -47,7 +47,7 @@ nests = st.recursive(plain, lambda o: st.lists(o) | st.dictionaries(keys, o) | s
 
 @settings(max_examples=100, deadline=None)
 @given(nests)
-def test_every_value_that_is_accepted_comes_back(o):
+def test_every_value_that_is_written_is_read_back(o):
     "Nested values of any kind that can be written are read back unchanged"
     try: to_serializable(o)
     except TypeError as e: assert 'cannot read' in str(e); return   # numbers of more than 255 bytes, and empty bytes
@@ -69,7 +69,7 @@ tensors = dict(
 def tagged(t): t.tag = object(); return t
 
 @pytest.mark.parametrize('name', tensors)
-def test_every_tensor_comes_back(name):
+def test_every_tensor_is_read_back(name):
     "A subclass, a view, a conjugate, a sparse tensor … is read as a plain tensor, in no more bytes than it has"
     t = tensors[name]()
     got,wanted,n = through_a_file(t)
@@ -126,7 +126,7 @@ class Extra(nn.Linear):
     def get_extra_state(self): return object()
     def set_extra_state(self, s): pass
 
-def test_what_cannot_be_loaded_raises_when_it_is_saved(tmp_path):
+def test_values_that_cannot_be_loaded_raise_when_saved(tmp_path):
     "`learn.save` used to write what `learn.load` then rejected"
     learn = learner(Extra(4, 1), tmp_path)
     for f in (learn.save, learn.export):
@@ -148,7 +148,7 @@ hostile = dict(numpy={f'pos {p}': numpy_state(p) for p in (-1, -2**31, 625, 10**
                    'short': torch.zeros(5, dtype=torch.uint8), 'float': torch.zeros(5056), 'text': 'x', 'zeros': torch.zeros(5056, dtype=torch.uint8)})
 
 @pytest.mark.parametrize('which,name', [(w,n) for w in hostile for n in hostile[w]])
-def test_states_that_point_out_of_their_memory(which, name, tmp_path):
+def test_random_states_with_invalid_positions(which, name, tmp_path):
     "NumPy and PyTorch do not check the position in a state; an untrusted checkpoint let them read out of bounds"
     bad,before = hostile[which][name],get_random_states()
     with pytest.raises((ValueError, TypeError, OverflowError, IndexError, RuntimeError) if name in ('short','zeros') and which=='torch' else ValueError): set_random_states(**{which+'_state':bad})
@@ -202,7 +202,7 @@ _strange = dict(place_list=dict(place=[1]), place_number=dict(place=3), place_la
                 no_epochs=dict(n_epoch=None), epoch=dict(epoch='x'), rng=dict(rng=[]))
 
 @pytest.mark.parametrize('name', _strange)
-def test_a_run_does_not_resume_from_nonsense(name, tmp_path):
+def test_a_run_does_not_resume_from_an_invalid_checkpoint(name, tmp_path):
     "Wrong parts with valid checksums raise a ValueError, not a KeyError, and leave the Learner unchanged"
     learn = learner(nn.Linear(4, 1), tmp_path, cbs=CheckpointCallback('1ba'))
     with learn.no_logging(): learn.fit(1)

@@ -60,19 +60,19 @@ kinds = dict(transform=lambda c: DataLoader(Items(transform(c)), BS, shuffle=Tru
 names = dict(transform='Adds', closure='Adds', data='Counting', subset='Counting', sampler='Passes', collate='Collates', stream='Adds')
 
 @pytest.mark.parametrize('kind', ['transform', *slow('sampler', 'stream', 'closure', 'data', 'subset', 'collate')])
-def test_what_has_a_state_is_kept(kind, tmp_path):
+def test_counters_with_a_state_are_resumed(kind, tmp_path):
     "Counters of transforms, datasets, samplers and `collate_fn`s used to be reset in spite of a `state_dict`"
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         check(tmp_path, data=lambda: kinds[kind](Saying))
 
 @pytest.mark.parametrize('kind', ['sampler', *slow(*(k for k in kinds if k!='sampler'))])
-def test_what_has_none_is_named(kind, tmp_path):
+def test_counters_without_a_state_are_warned_of(kind, tmp_path):
     "One warning names a counter without a `state_dict`; it used to be reset silently"
     with pytest.warns(UserWarning, match=rf'no checkpoint stores `n` of \w*{names[kind]}') as w: ended(tmp_path, data=lambda: kinds[kind](Counter))
     assert len([o for o in w if 'no checkpoint stores' in str(o.message)])==1
 
-def test_a_finished_fit_has_a_state_too(tmp_path):
+def test_a_second_fit_resumes_the_state_of_the_first(tmp_path):
     "A second fit, killed before its first checkpoint, resumed the sampler as if there had been no first fit"
     def both(path, *cbs):
         learn = learner(path, data=lambda: kinds['sampler'](Saying), every='1ep')
@@ -118,13 +118,13 @@ class Knows(Stream):
     *slow((lambda: DataLoader(Stream(torch.Generator()), BS, num_workers=1, persistent_workers=True), 'its workers persist, and have drawn random numbers'),
           (lambda: DataLoader(Items(transform(Saying)), BS, num_workers=1), 'changes that workers make to their data, the state of Adds'),
           (lambda: stateful_loader(Knows(torch.Generator()), BS, num_workers=1), 'draw random numbers, which the state of StatefulDataLoader omits'))])
-def test_what_is_known_at_the_start(make, words, tmp_path):
+def test_inexact_loaders_are_warned_of(make, words, tmp_path):
     "Loaders whose order or random numbers depend on their workers used to resume inexactly without a warning"
     said, = [w for w in told(tmp_path, data=make, n=1) if 'set_vital' not in w]   # of torchdata
     assert words in said
 
 @pytest.mark.parametrize('state', [3, {'sampler':3}, {1:{}}])
-def test_states_that_are_none(state, tmp_path):
+def test_invalid_states_raise(state, tmp_path):
     "An invalid state of the data raises a ValueError"
     from learnkit.recovery.data_state import DataState
     from learnkit.data.resumable_loader import ResumableLoader
@@ -149,7 +149,7 @@ class Tells(Beside):
     def state_dict(self): return dict(opt=self.opt.state_dict(), net=self.net.state_dict())
     def load_state_dict(self, state): [getattr(self, k).load_state_dict(v) for k,v in state.items()]
 
-def test_what_a_callback_trains(tmp_path):
+def test_networks_of_a_callback_are_warned_of(tmp_path):
     "A warning names networks and optimizers missing in `saves`, which a resume used to reset silently"
     said, = told(tmp_path/'none', Beside())
     assert '`net`, `opt`, `part` of Beside' in said and "`saves = ('net', 'opt', 'part')`" in said

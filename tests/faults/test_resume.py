@@ -109,7 +109,7 @@ def test_everywhere_in_an_epoch(at, valid, tmp_path):
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', every=every), Crash(n, at, valid))))
 
 @pytest.mark.parametrize('data', [lambda: DataLoader(Noisy(), BS, shuffle=True), lambda: DataLoader(Stream(), BS)])
-def test_a_checkpoint_has_no_state_of_a_generator_number_by_number(data, tmp_path):
+def test_generator_states_are_saved_as_bytes(data, tmp_path):
     "Generator states of the beginning of the epoch were lists of 625 and 624 numbers, most of the file"
     def long(o): return isinstance(o, (list,tuple)) and len(o)>100 or any(map(long, o.values() if isinstance(o, dict) else o if isinstance(o, (list,tuple)) else ()))
     straight = end(fit(learner(tmp_path/'a', data=data)))
@@ -134,7 +134,7 @@ def test_another_number_of_workers_is_reported(tmp_path):
     with pytest.raises(SystemError): fit(learner(tmp_path, workers=1), cbs=Crash(5))
     with pytest.warns(UserWarning, match='num_workers was 1 and is now 2'): fit(learner(tmp_path, workers=2))
 
-def test_workers_and_how_they_live_do_not_matter(tmp_path):
+def test_settings_of_workers_do_not_matter(tmp_path):
     ends = []
     for i,(workers,stay,ahead) in enumerate([(0,False,None), (1,True,4), (2,False,1), (2,True,2), (4,True,3)]):
         ends.append(end(fit(learner(tmp_path/str(i), every='1h', data=lambda: seeded(num_workers=workers, persistent_workers=stay, prefetch_factor=ahead)), 2)))
@@ -181,7 +181,7 @@ class Batches:
     def __iter__(self):
         for i in range(PER): x = torch.rand(BS, 4) + random.random(); yield x, x.sum(1, keepdim=True)
 
-def test_data_that_draws_leaves_the_training_as_it_is(tmp_path):
+def test_data_that_draws_does_not_change_the_training(tmp_path):
     "With a `SeededLoader` dropout draws the same random numbers, whether the data is made in this process or in workers"
     assert_same(end(fit(learner(tmp_path/'a', data=seeded))), end(fit(learner(tmp_path/'b', data=lambda: seeded(num_workers=2)))))
 
@@ -200,7 +200,7 @@ def test_with_a_callback(name, k, tmp_path):
     assert_same(straight, resumed)
 
 @pytest.mark.parametrize('k', [*slow(3, 7), 9, *slow(16)])
-def test_with_all_of_them(k, tmp_path):
+def test_with_all_callbacks(k, tmp_path):
     cbs = [lambda: EarlyStoppingCallback('valid_loss', patience=4), *(_cbs[n] for n in ('accumulate', 'ema', 'fp16', 'mixup', 'clip', 'best', 'mid'))]
     straight,resumed = end(fit(learner(tmp_path/'a', cbs, every='1ba'))),end(stopped(lambda: learner(tmp_path/'b', cbs, every='1ba'), Crash(k)))
     for o in (straight, resumed): o['cbs'].get('save_model', {}).pop('saved', None)
@@ -212,7 +212,7 @@ class Seen(Callback):
     n = 0
     def after_batch(self): self.n += 1; self.learn.state.seen = self.learn.state.get('seen', 0) + 1
 
-def test_two_of_a_class_keep_their_own(tmp_path):
+def test_two_callbacks_of_a_class_keep_their_state(tmp_path):
     cbs = [Seen, Seen]
     learn = stopped(lambda: learner(tmp_path, cbs), Crash(9))
     assert [cb.n for cb in learn.cbs if isinstance(cb, Seen)]==[2*EPOCHS*PER]*2
@@ -280,7 +280,7 @@ def test_a_damaged_file_is_named_and_the_one_before_it_used(fault, tmp_path):
         assert_same(straight, end(fit(learner(tmp_path/'b'))))
     if fault!='no note': assert any(new.stem in str(o.message) and 'Using the previous checkpoint instead' in str(o.message) for o in w)
 
-def test_every_byte_counts(tmp_path):
+def test_every_damaged_byte_raises(tmp_path):
     path = write_checkpoint(fit(learner(tmp_path))._run_state(EPOCHS), tmp_path/'x'/'step-00000001.pth')
     data = path.read_bytes()
     for i in range(0, len(data), max(1, len(data)//100)):
@@ -348,7 +348,7 @@ def test_a_newer_format_raises(tmp_path):
     with pytest.raises(ValueError, match='another model'): learn._restore({**state, 'model':{'x':torch.zeros(1)}})
     assert_same(before, end(learn))
 
-def test_back_to_an_older_one(tmp_path):
+def test_resume_from_an_older_checkpoint(tmp_path):
     "Later checkpoints would pass for the new run's newest ones, so it raises without `overwrite=True`"
     make = lambda **kwargs: learner(tmp_path, every='1ep', keep=2, **kwargs)
     first = fit(learner(tmp_path, every='1ep', keep=9), 5)
@@ -394,7 +394,7 @@ def test_a_metric_more_or_less(tmp_path):
 
 @pytest.mark.parametrize('what,error,words', [('nope.pth', ValueError, 'there is no such file'), ('Auto', ValueError, 'there is no such file'), (True, TypeError, "'auto', or the path"),
                                               ('models/m.pth', ValueError, 'or was written by something else'), ('models', ValueError, 'there is no such file')])
-def test_what_is_no_checkpoint(what, error, words, tmp_path, monkeypatch):
+def test_a_path_without_a_checkpoint_raises(what, error, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     learn = learner(tmp_path)
     learn.save('m')
@@ -420,7 +420,7 @@ def test_a_damaged_note_does_not_stop_a_run(tmp_path):
         fit(learn, cbs=Damage())
     assert len(learn.recorder.history)==EPOCHS
 
-def test_nothing_is_gone_through_again(tmp_path):
+def test_trained_samples_are_not_loaded_again(tmp_path):
     "The position in a map-style dataset is found by counting: no sample already trained is loaded again"
     class Counted(Dataset):
         made = 0
@@ -482,7 +482,7 @@ def test_interrupted_and_fitted_again(event, again, tmp_path):
     assert_same(end(fresh), again_fitted)
 
 @pytest.mark.slow
-def test_no_room_says_the_system(tmp_path):
+def test_the_system_error_of_a_full_disk_is_raised(tmp_path):
     "PyTorch replaces the error of a full disk by one of its own; the system's OSError is raised all the same"
     script = f"""
 import resource, signal, sys, torch

@@ -137,7 +137,7 @@ class Gaps(Callback):
         if self.training and self.iter in (3, 8, 9): raise CancelBatch
 
 @pytest.mark.parametrize('seeded', [False, True])
-def test_data_that_are_used_up_stay_so_over_two_resumes(seeded, tmp_path):
+def test_exhausted_data_stays_exhausted_over_two_resumes(seeded, tmp_path):
     "The second checkpoint lost that the data was exhausted, and the epoch read it once more"
     def data(): dl = DataLoader(Place(), BS); return SeededLoader(dl, 0) if seeded else dl
     def trained(name, *ns):

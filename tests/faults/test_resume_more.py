@@ -58,7 +58,7 @@ def open_dataset(worker): get_worker_info().dataset.scale = 2.
 
 @pytest.mark.parametrize('persistent', [False, True])
 @few(1)
-def test_workers_find_the_data_set_they_were_given(persistent, tmp_path):
+def test_workers_get_the_dataset_of_the_user(persistent, tmp_path):
     "`get_worker_info().dataset` was a wrapper, so attributes that `worker_init_fn` set were lost"
     data = lambda: DataLoader(Opened(), BS, shuffle=True, num_workers=1, worker_init_fn=open_dataset, persistent_workers=persistent)
     check(tmp_path, Crash(4), n=2, data=data)

@@ -100,7 +100,7 @@ def test_lists_that_lag(store, whole):
         result,_ = in_child(store, lambda: train(folder, resume='auto'), lag=1.)['result']
         assert result==whole[0], i
 
-def test_what_is_there_is_what_a_folder_has(store, whole, tmp_path):
+def test_the_store_has_the_files_of_a_folder(store, whole, tmp_path):
     def look():
         train(tmp_path/'whole')
         def names(folder): return sorted(p.name for p in (folder/'fit-1').glob('*'))

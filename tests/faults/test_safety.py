@@ -282,7 +282,7 @@ def test_one_directory(name):
     with pytest.raises(ValueError): read_state(io.BytesIO(ends()[name]))
 
 @pytest.mark.parametrize('by_locator', [True, 'alone'])
-def test_two_directories_deceive(by_locator):
+def test_files_with_two_directories_differ(by_locator):
     "The files of the test above do differ: Python checks one directory, and PyTorch loads the other"
     data = two_directories(by_locator)
     assert len(data)<10_000 and torch.load(io.BytesIO(data), weights_only=True)['w'].numel()==10**6

@@ -32,7 +32,7 @@ cases = [(name, opt) for name in stand_ins for opt in (torch.optim.SGD, Averaged
 
 @few(1, 2)
 @pytest.mark.parametrize('name,opt', [cases.pop(cases.index(('accumulated', Averaged))), *slow(*cases)])
-def test_saved_as_judged(name, opt, tmp_path):
+def test_saved_weights_are_those_validated(name, opt, tmp_path):
     "Saved and exported weights have the loss of `validate`, and the fit ends as without saving"
     odd,seen = [],set()
     def train(*cbs):

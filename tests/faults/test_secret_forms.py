@@ -91,7 +91,7 @@ def test_in_no_configuration_of_a_command_line():
     cb = SaveConfig(dict(net=plain))
     assert cb.text.count('***')>=len(plain) and not found_in(cb.text) and not found_in(repr(cb.state_dict()))
 
-def test_this_test_would_find_them():
+def test_found_in_finds_each_form():
     "Each form is found in settings that are not hidden"
     found = [name for name,settings in forms.items() if found_in(repr(settings))]
     assert len(found)==len(forms)
@@ -100,9 +100,9 @@ ordinary = '''monitor='valid_loss'|lr=0.001|tokens=5|max_token=512|n_keys=3|key=
     |s3://bucket/runs/fit-1|2024-01-02T03:04:05Z|google-bert/bert-base-uncased|tokenizer=AutoTokenizer|author=me|compass=4|sk-learn|hf_model|0.1,0.2|[0.9, 0.999]|path=/data/train.csv|PosixPath('/a/b')|('valid_loss', 'min')
     |partial(f, a=1)|5e9af2b1c0ffee5e9af2b1c0ffee5e9af2b1c0ff|task-classification-with-many-words|run_ResNet50-lr0.001-bs128-2024-11-29T10|experiments/2024/ResNet50BatchNorm2d|<bos>|<sep>x</sep>|key_value_cache|--user me|-u 3:4 --lr .1|https://example.com/hooks/readme|--lr .1 --epochs 3|desk-side-computing-cluster'''.split('|')
 @pytest.mark.parametrize('text', [text.strip() for text in ordinary])
-def test_what_is_no_secret_is_shown(text): assert hide_secrets(text)==text
+def test_ordinary_text_is_not_hidden(text): assert hide_secrets(text)==text
 
-def test_twice_is_once():
+def test_hiding_twice_changes_nothing():
     for settings in forms.values():
         for v in settings.values():
             once = hide_secrets(repr(v))

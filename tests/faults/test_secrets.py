@@ -56,7 +56,7 @@ def test_in_no_file_and_no_message(loss, tmp_path):
     with pytest.raises(ValueError) as e: learner(tmp_path, loss, *every(), level=3).fit(3, resume='auto')
     assert 'level=3' in str(e.value) and S not in str(e.value)
 
-def test_a_token_that_was_renewed_makes_no_other_run(tmp_path):
+def test_a_renewed_token_is_the_same_run(tmp_path):
     global S
     old = S
     learner(tmp_path, 'module', CheckpointCallback('1ep')).fit(1)
@@ -67,7 +67,7 @@ def test_a_token_that_was_renewed_makes_no_other_run(tmp_path):
         assert learn.recorder.history[-1]['epoch']==1
     finally: S = old
 
-def test_a_key_is_compared():
+def test_a_key_distinguishes_runs():
     "A `key` may name a column, so it distinguishes runs, but its value cannot be read"
     class Column:
         def __init__(self, key): self.key = key
@@ -76,7 +76,7 @@ def test_a_key_is_compared():
 
 secret = 'key api_key apiKey APIKey_ token hf_token authToken auth password PASSWORD db_password passwd pwd secret client_secret credentials authorization bearer aws_secret_access_key cookie'.split()
 plain = 'keys monitor tokens n_tokens tokenizer author keyboard monkey secretary authors passwords_file lr name pad every patience'.split()
-def test_which_names():
+def test_names_of_secrets():
     for n in secret: assert mask_secret(n, 'x')=='***' and mask_secret(n, ['x'])=='***', n
     for n in plain:  assert mask_secret(n, 'x')=='x', n
     for v in (None, True, False, print): assert mask_secret('token', v) is v and mask_secret('password', v) is v
@@ -86,7 +86,7 @@ def test_which_names():
     ('no address: a@b', 'no address: a@b'), ('redis://:pw@h', 'redis://:***@h'), ('https://user@h', 'https://user@h'), ('see https://a:b@c and https://d:e@f', 'see https://a:***@c and https://d:***@f')])
 def test_passwords_in_addresses(text, want): assert hide_secrets(text)==want
 
-def test_private():
+def test_private_settings_are_hidden():
     "Names listed in `private` are written nowhere, for callbacks and functions"
     def loss(pred, y, room='x'): return ((pred-y)**2).mean()
     loss.private = 'room',

@@ -51,7 +51,7 @@ def impatient(monkeypatch): monkeypatch.setattr('learnkit.observe.services.Sende
 
 @settings(max_examples=6, deadline=None)
 @given(st.lists(st.sampled_from([None,'down','lost']), max_size=12), st.lists(st.integers(1, 3), min_size=1, max_size=3), st.integers(1, 5))
-def test_each_step_once_whatever_the_service_does(down, fits, at_once):
+def test_each_step_is_stored_once(down, fits, at_once):
     "A row whose answer was lost is not sent again, a rejected one is; part of a failed group may have been stored"
     server = Server(down)
     with warnings.catch_warnings():
@@ -84,7 +84,7 @@ def test_a_paused_fit_continues_in_the_same_run():
         return server.runs['run0']['rows']
     assert rows(True)==rows(False)
 
-def test_a_service_that_is_gone_for_good(tmp_path):
+def test_a_service_that_stays_down(tmp_path):
     "Training continues with a warning, and a file gets the rows that could not be sent"
     server = Server(['down']*10**6)
     learn = quiet(n=3, path=tmp_path, cbs=[Listed(server), LossMonitor('1ba'), JsonLogger()])
@@ -100,7 +100,7 @@ def test_a_service_that_is_gone_for_good(tmp_path):
     learn.fit(1)
     assert steps(server)==[*range(1, 10)] and not (tmp_path/'listed-unsent.jsonl').exists()
 
-def test_what_waits_is_in_the_checkpoint(tmp_path):
+def test_unsent_rows_are_in_the_checkpoint(tmp_path):
     "If the process ends while the service is down, the resumed run sends the missing rows"
     server = Server()
     def fit(*cbs):
@@ -153,7 +153,7 @@ def test_a_new_learner_takes_over(tmp_path):
     assert steps(server)==[*range(1, 9)] and len(server.runs)==1 and server.runs['run0']['status']=='finished'
     assert old.listed.sender.wait(0) and not old.listed.sender.kept
 
-def test_a_learner_is_let_go():
+def test_a_learner_is_freed():
     "The sender's thread used to keep the Learner, and so the model, alive as long as the process"
     learn = quiet(cbs=[Listed(Server()), LossMonitor('1ba')])
     learn.listed.sender.idle = .01
@@ -428,7 +428,7 @@ def test_mlflow_takes_many_steps_in_one_call(tmp_path, monkeypatch):
     assert max(calls)==1000 and len(log.client.get_metric_history(log.id, 'n29'))==50
 
 @pytest.mark.slow
-def test_mlflow_server_that_is_not_there(tmp_path, monkeypatch):
+def test_mlflow_server_that_is_down(tmp_path, monkeypatch):
     "MLflow retried each call for four minutes: a new run failed late, and rows waited for its pauses after an outage"
     pytest.importorskip('mlflow')
     with socket.socket() as s:   # a port without a listener

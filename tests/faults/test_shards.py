@@ -47,7 +47,7 @@ harms = dict(out=(put('relative_path', '../../secret'), 'not a file of this chec
              no_dict=(lambda m: setattr(m, 'state_dict_metadata', [1]), 'damaged'), no_tensor=(lambda m: m.state_dict_metadata.update({'model.w':m.storage_meta}), 'is not described as a tensor'))
 
 @pytest.mark.parametrize('name', harms)
-def test_metadata_is_not_believed(name, tmp_path):
+def test_invalid_metadata_raises(name, tmp_path):
     folder = tmp_path/'a'/'x.shards'
     rest,files = written(folder)
     (tmp_path/'secret').write_bytes((folder/'__0_0.distcp').read_bytes())
@@ -72,12 +72,12 @@ def test_members_that_an_older_python_pickled(evil, tmp_path):
         with pytest.raises(ValueError, match='damaged'): read_shards(rest, tmp_path, listed(tmp_path, files))
 
 @pytest.mark.parametrize('files', [[1], {'.metadata':3}, {'../secret':[1, 'x']}, {'':[1, 'x']}, {'..':[1, 'x']}, {}, {'.metadata':[1]}], ids=str)
-def test_a_list_of_files_is_not_believed(files, tmp_path):
+def test_an_invalid_list_of_files_raises(files, tmp_path):
     folder = tmp_path/'a'/'x.shards'
     rest,good = written(folder)
     with pytest.raises(ValueError): read_shards(rest, folder, {**good, **files} if files and isinstance(files, dict) else files)
 
-def test_pieces():
+def test_pieces_must_fill_a_tensor():
     assert _fills([((), ())], ()) and not _fills([], ())
     grid = [((i, j), (n, m)) for i,n in ((0,2), (2,1)) for j,m in ((0,3), (3,1))]
     assert _fills(grid, (3,4)) and _fills(grid[::-1], (3,4)) and not any(_fills(grid[:i]+grid[i+1:], (3,4)) for i in range(4))

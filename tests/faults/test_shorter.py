@@ -32,7 +32,7 @@ def learner(data, path, *cbs):
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('kind', kinds)
 @few(1)
-def test_a_position_behind_the_end(kind, tmp_path):
+def test_a_position_beyond_the_end_raises(kind, tmp_path):
     with pytest.raises(KeyboardInterrupt): learner(kinds[kind](10), tmp_path, Kill()).fit(3)
     last, = tmp_path.glob('checkpoints/*/step-00000015.pth')
     with pytest.raises(ValueError, match=r"To begin a new fit with its weights: `learn.model.load_state_dict\(read_checkpoint\(path\)\['model'\]\)`"): learner(kinds[kind](4), tmp_path/'a').fit(3, resume=last)

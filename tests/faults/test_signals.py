@@ -128,7 +128,7 @@ def test_stopped_and_resumed(number, status, workers, event, batch, training, at
     goes_on(tmp_path, straight, workers)
 
 @pytest.mark.slow
-def test_a_python_of_its_own(straight, tmp_path):
+def test_a_new_python_process(straight, tmp_path):
     stop(tmp_path, signal.SIGTERM, 143, event='after_loss', batch=1, new=True)
     assert newest(tmp_path)==(1,2)
     goes_on(tmp_path, straight)
@@ -140,7 +140,7 @@ def test_a_signal_to_the_workers_too(number, status, straight, tmp_path):
     assert newest(tmp_path)==(1,4)
     goes_on(tmp_path, straight, 2)
 
-def test_while_it_waits_for_a_worker(straight, tmp_path):
+def test_a_signal_while_waiting_for_a_worker(straight, tmp_path):
     p = start(tmp_path, workers=1, event='before_batch', batch=0, slow=True)
     wait_for(tmp_path/'marked', p)
     os.killpg(p.pid, signal.SIGTERM)
@@ -219,7 +219,7 @@ def test_handlers_are_restored_whatever_fails(event, at_a_keyboard):
     with pytest.raises(ValueError, match='no'): learner(cbs=StopOnSignal()).fit(1, cbs=Callback(**{event:fail}))
     assert before==[signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)]
 
-def test_what_is_ignored_stays_ignored():
+def test_an_ignored_signal_stays_ignored():
     old = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:
         learn = learner(cbs=StopOnSignal('SIGUSR1'))
@@ -253,7 +253,7 @@ def test_only_in_the_main_thread():
 def test_bad_settings(bad, words):
     with pytest.raises(ValueError, match=words): StopOnSignal(bad)
 
-def test_statuses():
+def test_exceptions_of_signals():
     assert isinstance(exit_exception(signal.SIGINT), KeyboardInterrupt) and exit_exception(signal.SIGUSR1).code==128+signal.SIGUSR1 and to_signal(15) is signal.SIGTERM
 
 def test_a_callback_may_replace_the_exception():

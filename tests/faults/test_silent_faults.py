@@ -35,7 +35,7 @@ def test_a_cancel_that_ends_a_generator_is_an_error(cls, bad):
     with pytest.raises(RuntimeError, match='has ended it'): on(list(DataLoader(Going(None), 4)), DataLoader(cls(bad), 4)).fit(1)
 
 @pytest.mark.parametrize('workers', [1, 2])
-def test_in_a_worker_too(workers):
+def test_a_cancel_that_ends_a_generator_in_a_worker_is_an_error(workers):
     with pytest.raises(RuntimeError, match='Generated.__iter__'): on(DataLoader(Generated(9), 4, num_workers=workers)).fit(1)
 
 def test_a_generator_function_as_data():
@@ -54,7 +54,7 @@ def test_an_iterator_that_can_continue_does(workers):
     assert seen==[i for i in range(20) if i!=9]
 
 @pytest.mark.parametrize('i', range(5))
-def test_a_generator_within_an_item_is_no_matter(i):
+def test_a_generator_within_a_sample_may_cancel(i):
     "A generator within `__getitem__` may cancel, also in the last sample, after which the data ends"
     class Sums(Dataset):
         def __len__(self): return 5
@@ -76,13 +76,13 @@ class Bad(Dataset):
         if i<self.bad: raise CancelBatch
         return torch.ones(4),torch.ones(1)
 
-def test_many_cancels_of_the_data_are_not_those_of_before_fetch():
+def test_many_cancels_of_the_data_do_not_raise():
     "1000 cancelled samples raised an error about `before_fetch`"
     learn = on(DataLoader(Bad(1200, 1100), 1))
     learn.fit(1)
     assert learn.train_iter==1200
 
-def test_nor_are_those_of_after_fetch():
+def test_many_cancels_in_after_fetch_do_not_raise():
     learn = on(batches(1100, 1))
     learn.fit(1, cbs=at('after_fetch', throw(CancelBatch)))
     assert learn.train_iter==1100
@@ -104,7 +104,7 @@ def test_an_empty_validation_set_is_found_before_training(valid):
     with pytest.raises(ValueError, match='The validation loader yielded no batch'): learn.fit(1)
     assert torch.equal(before, learn.model.weight) and torch.equal(rng, torch.get_rng_state())
 
-def test_validation_data_without_a_length_is_not_touched():
+def test_validation_data_without_a_length_is_not_read_early():
     read = []
     class Data:
         def __iter__(self):

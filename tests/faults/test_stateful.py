@@ -108,7 +108,7 @@ def straight(tmp_path_factory):
 @few(4, 4)
 @pytest.mark.parametrize('k', [1, *slow(*range(2, PER)), PER, *slow(*range(PER+1, 3*PER)), 3*PER])
 @pytest.mark.parametrize('kind', ['dataset','rewound','own','torchdata'])
-def test_at_every_batch_and_no_item_is_made_again(kind, k, straight, tmp_path):
+def test_every_batch_and_no_sample_is_loaded_again(kind, k, straight, tmp_path):
     whole = straight(kind)
     learn = stopped(lambda: learner(tmp_path, DATA[kind]), Crash(k))
     assert_same(whole, end(learn))
@@ -141,7 +141,7 @@ class Noisy(Dataset):
         x = torch.tensor([i/N, random.random(), float(np.random.rand()), float(torch.rand(()))])
         return x, x.sum()[None]
 
-def test_with_indices_it_counts(tmp_path):
+def test_a_stateful_loader_of_a_map_style_dataset(tmp_path):
     "A `StatefulDataLoader` of a map-style dataset"
     data = lambda: stateful_loader(Noisy(), BS, shuffle=True)
     assert_same(end(fit(learner(tmp_path/'a', data))), end(stopped(lambda: learner(tmp_path/'b', data), Crash(3), Crash(6))))
@@ -153,7 +153,7 @@ class Mapped(Noisy):
     def state_dict(self): return dict(made=self.made)
     def load_state_dict(self, d): self.made = d['made']
 
-def test_a_data_set_with_indices_and_a_state(tmp_path):
+def test_a_map_style_dataset_with_a_state(tmp_path):
     data = lambda: stateful_loader(Mapped(), BS, generator=torch.Generator(), shuffle=True)
     assert_same(end(fit(learner(tmp_path/'a', data))), end(stopped(lambda: learner(tmp_path/'b', data), Crash(3), Crash(6))))
     assert Made.count.value==3*N - N - 2*BS
@@ -190,7 +190,7 @@ class Cut(Callback):
 @few(2)
 @pytest.mark.parametrize('kind', ['torchdata', 'own'])
 @pytest.mark.parametrize('every,k', [('1ba',1), ('1ba',3), ('1ep',3), ('1ep',5)])
-def test_epochs_that_are_broken_off(kind, every, k, tmp_path):
+def test_incomplete_epochs(kind, every, k, tmp_path):
     "After an incomplete epoch a `DataLoader` starts again, and a stream continues"
     kind,data = (kind, Own) if kind=='own' else (kind, lambda: stateful_loader(Plain(), BS))
     def make(path): return learner(path, data, [Cut], every=every)
@@ -222,7 +222,7 @@ def test_a_state_that_cannot_be_saved(tmp_path, capsys):
     assert 'its first 3 batches are read again, without training' in capsys.readouterr().out
 
 @pytest.mark.parametrize('kind', ['dataset','own'])
-def test_a_checkpoint_without_a_place(kind, tmp_path):
+def test_a_checkpoint_of_an_older_version_raises(kind, tmp_path):
     "A checkpoint of an older version raises an error that says so"
     with pytest.raises(SystemError): fit(learner(tmp_path, DATA[kind]), cbs=Crash(3))
     folder = tmp_path/'checkpoints'/'fit-1'
@@ -236,12 +236,12 @@ def test_only_data_is_in_the_file(tmp_path):
         places = [torch.load(p, weights_only=True)['place'] for p in list_checkpoints(learn.checkpoint.folder)]
         assert places and all(p['data']['data'] for p in places)
 
-def test_it_is_a_snapshot(tmp_path):
+def test_background_checkpoints_are_snapshots_of_the_data(tmp_path):
     "Later changes of the dataset are not in a checkpoint that is written in the background"
     whole = end(fit(learner(tmp_path/'a', DATA['dataset'], background=True)))
     assert_same(whole, end(stopped(lambda: learner(tmp_path/'b', DATA['dataset'], background=True), Crash(3), Crash(7))))
 
-def test_a_loader_that_does_not_take_its_state(tmp_path, monkeypatch):
+def test_a_loader_that_rejects_its_state_is_named(tmp_path, monkeypatch):
     with pytest.raises(SystemError): fit(learner(tmp_path, Own), cbs=Crash(2))
     def refuse(self, d): raise KeyError('j')
     monkeypatch.setattr(Own, 'load_state_dict', refuse)
@@ -304,7 +304,7 @@ class Place(IterableDataset):
     def state_dict(self): return dict(at=self.at)
     def load_state_dict(self, d): self.at = d['at']
 
-def test_a_cut_pass_that_cannot_be_resumed_exactly(tmp_path):
+def test_an_incomplete_epoch_that_cannot_be_resumed_exactly(tmp_path):
     "A checkpoint after an incomplete epoch of a stream warns; with `StepsPerEpoch` the resume is exact"
     def make(to, cb, wrap=lambda dl: dl): return learner(tmp_path/to, lambda: wrap(DataLoader(Place(), BS)), [cb], every='1ep')
     for seeded in (False, True):
@@ -335,7 +335,7 @@ class Clocked(Streamed):
     def set_epoch(self, epoch): pass
 
 @pytest.mark.parametrize('workers', [0, *slow(2)])
-def test_data_that_begin_otherwise_are_reported(workers, tmp_path):
+def test_data_with_another_first_batch_is_reported(workers, tmp_path):
     with pytest.warns(UserWarning, match='begins with another batch'):
         stopped(lambda: learner(tmp_path, lambda: DataLoader(Clocked(), BS, num_workers=workers)), Crash(2))
 

@@ -31,7 +31,7 @@ class Rates(Callback):
     def before_step(self): self.rates.append([group['lr'] for group in self.learn.opt.param_groups])
 
 @pytest.mark.parametrize('bs,acc', [(4, 4), (4, 8), (2, 4), (3, 3), (5, 20)])
-def test_each_optimizer_step_is_a_tick_of_the_scheduler(bs, acc):
+def test_the_scheduler_advances_at_each_optimizer_step(bs, acc):
     "The step with the leftover samples and the next step used to advance the scheduler only once"
     learn = Learner([DataLoader(items, bs)], nn.Linear(3, 1), nn.MSELoss(), opt_func=partial(torch.optim.SGD, lr=.1),
                     cbs=[GradientAccumulation(acc), TorchScheduler(partial(LambdaLR, lr_lambda=lambda s: .9**s), interval='step'), rates := Rates()])
@@ -43,13 +43,13 @@ def layered(model, opt=torch.optim.SGD):
     return opt([dict(params=model[0].parameters(), lr_scale=.5), dict(params=model[1].parameters(), lr_scale=1.)], lr=1.)
 
 @pytest.mark.parametrize('cbs,expected', [((), [.1, .1]), ((lambda: ParamScheduler({'lr':SchedLin(.1, .0)}),), [.1, .05])])
-def test_lr_scale_of_groups_counts(cbs, expected):
+def test_lr_scale_of_groups_is_applied(cbs, expected):
     model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
     learn = Learner([DataLoader(items, 5)], model, nn.MSELoss(), opt_func=layered(model), lr=.1, cbs=[*(f() for f in cbs), rates := Rates()])
     fit(learn)
     assert np.allclose(rates.rates, [[.5*lr, lr] for lr in expected])
 
-def test_a_rate_for_each_group_is_as_it_is_given():
+def test_given_rates_of_groups_are_not_scaled():
     model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
     learn = Learner([DataLoader(items, 5)], model, nn.MSELoss(), opt_func=layered(model), lr=[.1, .2], cbs=(rates := Rates()))
     fit(learn)
@@ -228,7 +228,7 @@ def packed(): return pack_padded_sequence(torch.randn(4, 5, 3), torch.tensor([5,
     (Packed, lambda: [(packed(), torch.randn(4))], 'pad_packed_sequence'),
     (Normal, lambda: DataLoader(items, 5, sampler=[*range(9, -1, -1)]), 'a Normal for each batch cannot be reordered: write `reorder=False`'),
     (Nested, lambda: DataLoader(items, 5), 'to_padded_tensor')])
-def test_what_get_preds_cannot_join_raises(model, dl, words):
+def test_predictions_that_cannot_be_joined_raise(model, dl, words):
     dl = dl()
     learn = Learner([dl, dl], model(), lambda p, y: None)
     with pytest.raises(TypeError, match=words.replace('(', r'\(')), learn.no_bar(), learn.no_logging(): learn.get_preds()

@@ -44,7 +44,7 @@ x = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
 y = (x[:,:2]>0).float()
 parts = [(x[i:i+4], y[i:i+4]) for i in (0,4,8)]
 
-def test_a_loss_of_probabilities_says_so():
+def test_metrics_with_a_loss_of_probabilities():
     def acc(model, loss, metric):
         torch.manual_seed(0)
         return last(Learner(DataLoaders(parts, parts), model(), loss, lr=0., metrics=metric), 'accuracy_multi')
@@ -57,14 +57,14 @@ def test_a_loss_of_probabilities_says_so():
         Learner(DataLoaders(parts, parts), probs(), nn.BCELoss(), metrics=F1ScoreMulti()).fit(1)
 
 @pytest.mark.parametrize('workers', (0,1))
-def test_items_of_two_lengths(workers):
+def test_samples_of_two_lengths(workers):
     ds = [(torch.zeros(3 + i%2), torch.zeros(1)) for i in range(4)]
     with pytest.raises(RuntimeError) as e:
         Learner(DataLoaders(DataLoader(ds, batch_size=2, num_workers=workers)), nn.Linear(3,1), F.mse_loss).fit(1)
     note = e.value.__notes__[0]
     assert 'shapes [3] and [4]' in note and '`collate_fn`' in note
 
-def test_a_stack_of_the_model_is_no_batch():
+def test_a_stack_error_of_the_model_has_no_collate_note():
     class Stacks(nn.Linear):
         def forward(self, x): return torch.stack([super().forward(x), x])
     with pytest.raises(RuntimeError, match='stack expects') as e: learner(model=Stacks(4, 1)).fit(1)

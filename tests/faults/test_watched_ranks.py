@@ -115,12 +115,12 @@ fast = [(3, 'slow', 'first'), (4, 'killed', 'middle'), (3, 'frozen', 'last'), (3
 @few(len(fast), 3)
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
 @pytest.mark.parametrize('world,how,place', [*fast, *slow(*[c for c in cases if c not in fast])])
-def test_who_is_the_cause(tmp_path, world, how, place): check(world, how, places[place](world), tmp_path)
+def test_processes_name_the_cause(tmp_path, world, how, place): check(world, how, places[place](world), tmp_path)
 
 @few(1, 1)
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
 @pytest.mark.parametrize('how,place', [('slow','last'), *slow(*[(how, place) for how in ('slow','hangs','killed','raises') for place in places if (how, place)!=('slow','last')])])
-def test_also_between_machines(tmp_path, how, place):
+def test_without_shared_memory(tmp_path, how, place):
     "Without shared memory, messages go over gloo"
     check(3, how, places[place](3), tmp_path, boards=False)
 
@@ -140,14 +140,14 @@ def killed_soon():
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
 @pytest.mark.parametrize('how,keeper_ends', [('leaves',None), *slow(*[(how, None) for how in ('raises','exits','killed')],
                                                                  *[(how, killed_soon) for how in is_lost])])
-def test_process_that_keeps_the_store_ends_first(tmp_path, how, keeper_ends):
+def test_the_process_that_hosts_the_store_ends_first(tmp_path, how, keeper_ends):
     "Process 1 is the cause; if the store of process 0 ends before process 2 reads it, process 2 blamed process 0"
     check(3, how, 1, tmp_path, late=2, keeper_ends=keeper_ends)
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
 @pytest.mark.parametrize('how', ['leaves','raises'])
-def test_without_any_word_in_the_store(tmp_path, how, monkeypatch):
+def test_without_notices_in_the_store(tmp_path, how, monkeypatch):
     "A message between the processes tells which one failed"
     monkeypatch.setattr(Notices, 'read', lambda self: [])
     said = check(3, how, 1, tmp_path)

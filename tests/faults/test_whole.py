@@ -55,7 +55,7 @@ def test_a_shorter_run_leaves_no_predictions_of_a_longer_one(way, tmp_path):
     get(learner(tmp_path, 3), tmp_path, way)
     assert names(tmp_path/'preds')==['0','1','2','notes.txt'] and (way=='save' or names(tmp_path/'targs')==['0','1','2'])
 
-def test_a_cancelled_run_has_no_file(tmp_path):
+def test_a_cancelled_run_writes_no_file(tmp_path):
     "Its incomplete predictions are returned in memory, and an earlier file stays"
     learn = learner(tmp_path)
     whole,_ = learn.get_preds(mmap=tmp_path/'preds')
@@ -68,7 +68,7 @@ def test_a_cancelled_run_has_no_file(tmp_path):
     learn.get_preds(mmap=tmp_path/'preds', cbs=Callback(before_batch=stop))
     assert names(tmp_path/'preds')==['targs.pt']
 
-def test_more_than_announced(tmp_path):
+def test_more_predictions_than_announced(tmp_path):
     "If the predictions exceed the file, they are returned in memory with a warning, and no file is left"
     class Odd(list):
         def __iter__(self): return iter([*batches(3), (torch.ones(5,2), torch.ones(5,1))])
@@ -76,7 +76,7 @@ def test_more_than_announced(tmp_path):
     with pytest.warns(UserWarning, match=r'a batch does not fit into preds.pt'): preds,_ = learn.get_preds(dl=Odd(batches(3)), reorder=False, mmap=tmp_path/'preds')
     assert len(preds)==14 and not names(tmp_path/'preds')
 
-def test_the_result_of_before_stays_what_it_was(tmp_path):
+def test_an_earlier_result_does_not_change(tmp_path):
     learn = learner(tmp_path)
     before,_ = learn.get_preds(mmap=tmp_path)
     kept = before.clone()
@@ -122,7 +122,7 @@ nexts = dict(model=lambda l: l.save('other'), folder=lambda l: l.save_pretrained
              **{way:lambda l, way=way: get(l, Path(l.path), way) for way in ('mmap','save')})
 @posix
 @pytest.mark.parametrize('way', nexts)
-def test_what_killed_processes_left_is_removed(way, tmp_path):
+def test_leftovers_of_killed_processes_are_removed(way, tmp_path):
     "Four kills used to leave four copies of a large model. Files of a live process are kept"
     p = killed(tmp_path, way)
     hidden = lambda: [n for n in names(tmp_path) if n.endswith(('.tmp','.d'))]
@@ -176,7 +176,7 @@ def test_permissions_stay(was, tmp_path):
     assert {mode(p) for p in after if p.name not in ('log.jsonl','history.csv')}=={was}, [(p.name,oct(mode(p))) for p in after]
 
 @posix
-def test_no_other_process_can_read_it_before(tmp_path):
+def test_permissions_are_set_before_the_content(tmp_path):
     "A file gets its permissions before its content"
     path = tmp_path/'m.pth'
     path.write_text('old'); path.chmod(0o600)
@@ -227,7 +227,7 @@ def test_a_log_has_one_writer(cb, tmp_path):
         learner(tmp_path, cbs=[logger.__class__, Callback(before_epoch=lambda cb: learner(tmp_path, cbs=logger.__class__).fit(1))]).fit(1)
     learner(tmp_path, cbs=logger.__class__).fit(1)
 
-def test_a_log_whose_folder_is_deleted_comes_back(tmp_path):
+def test_a_log_whose_folder_is_deleted_is_restored(tmp_path):
     "Later rows used to go into the deleted file without a warning"
     import shutil
     logger = JsonLogger('logs/log.jsonl')
