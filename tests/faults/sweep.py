@@ -150,7 +150,7 @@ def crashed(folder, *cbs):
 
 def tried(learn):
     with learn.unchanged(): learn.fit(1)
-def by_hand(learn):
+def manual_block(learn):
     with learn: learn.all_batches if learn.batches else learn._do_epoch_validate()
 def quiet(learn):
     with learn.no_bar(), learn.no_logging(), learn.no_mbar(): pass
@@ -200,7 +200,7 @@ runs = dict(
     lr_find    = Run(trained, lambda l: l.lr_find(num_it=6, show_plot=False, suggest_funcs=None)),
     lr_find_all= Run(lambda f: trained(f, lk.EMACallback(.5), lk.MixUp(), lk.MixedPrecision('bf16')), lambda l: l.lr_find(num_it=6, show_plot=False, suggest_funcs=None)),
     unchanged  = Run(trained, tried),
-    hand       = Run(trained, by_hand),
+    hand       = Run(trained, manual_block),
     quiet      = Run(trained, quiet),
     averaged   = Run(lambda f: trained(f, lk.EMACallback(.5, at_end=False)), averaged),
     tta        = Run(trained, lambda l: l.tta(n=1, aug=lambda x: x+1)),

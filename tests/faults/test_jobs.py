@@ -59,7 +59,7 @@ def start(tmp_path_factory):
     yield server
     server.close()
 
-def go(start, job, folder, kill_at=0):
+def run_notebook(start, job, folder, kill_at=0):
     "Run the notebook of `job`; return its exit status, its output, and its final values or None"
     cell = lambda s: dict(cell_type='code', id='x', metadata={}, outputs=[], execution_count=None, source=s.format(folder=str(folder), kill_at=kill_at))
     nb = json.loads((root/f'nbs/examples/{job}.ipynb').read_text(encoding='utf-8'))
@@ -78,11 +78,11 @@ def go(start, job, folder, kill_at=0):
 def test_killed_job(start, tmp_path, job):
     "Whatever a notebook trains besides the model (a discriminator and its optimizer, a teacher, games) is resumed too"
     if missing := [m for m in needed(root/f'nbs/examples/{job}.ipynb') if find_spec(m) is None]: pytest.skip(f'it needs {" and ".join(missing)}')
-    status,_,whole = go(start, job, tmp_path/'whole')
+    status,_,whole = run_notebook(start, job, tmp_path/'whole')
     assert status==0 and whole['n']>30
-    status,output,_ = go(start, job, tmp_path/'cut', kill_at=whole['n']*5//8+3)
+    status,output,_ = run_notebook(start, job, tmp_path/'cut', kill_at=whole['n']*5//8+3)
     assert status==-9, output[-3000:]
-    status,output,again = go(start, job, tmp_path/'cut')
+    status,output,again = run_notebook(start, job, tmp_path/'cut')
     assert status==0 and 0<again['n']<whole['n']*5//8, output[-3000:]
     assert 'begins with the old value' not in output and 'from the beginning' not in output, output[-3000:]
     assert again['end'].keys()==whole['end'].keys()

@@ -141,7 +141,7 @@ class Around(Callback):
     @staticmethod
     def _scaled(f, pred, y, by): return by*f(pred, y)
 
-def ended(path, crashes=(), model=None, loss=nn.MSELoss, data=None, cbs=(), opt=Adam):
+def final_weights(path, crashes=(), model=None, loss=nn.MSELoss, data=None, cbs=(), opt=Adam):
     "The weights after three epochs, killed after each of the batches `crashes` and resumed"
     for k in [*crashes, None]:
         set_seed(42)
@@ -155,7 +155,7 @@ def ended(path, crashes=(), model=None, loss=nn.MSELoss, data=None, cbs=(), opt=
         torch.rand(3), random.random(), np.random.rand()
     return [p.detach().clone() for p in learn.model.parameters()]
 
-def check(path, **kw): assert equal(ended(path/'a', **kw), ended(path/'b', (2, 6, 9), **kw))
+def check(path, **kw): assert equal(final_weights(path/'a', **kw), final_weights(path/'b', (2, 6, 9), **kw))
 
 @pytest.mark.parametrize('loss', [Centred, Counts, argument])
 @few(1)
@@ -185,7 +185,7 @@ def test_an_attribute_with_nan_has_not_changed(workers, tmp_path):
 
 def test_a_variable_of_a_closure_is_warned_of_once(tmp_path):
     "No checkpoint stores a variable of a closure; one warning names it"
-    with pytest.warns(UserWarning, match=r'no checkpoint stores `loss.<closure>.n` \(int\), so a resumed run begins with the value that the script sets') as w: ended(tmp_path, loss=in_a_closure)
+    with pytest.warns(UserWarning, match=r'no checkpoint stores `loss.<closure>.n` \(int\), so a resumed run begins with the value that the script sets') as w: final_weights(tmp_path, loss=in_a_closure)
     assert len([o for o in w if 'no checkpoint stores' in str(o.message)])==1
 
 @pytest.mark.parametrize('kind', ['tuple', 'list', 'dict', 'deque', 'graph'])
@@ -204,7 +204,7 @@ class Within(torch.optim.Optimizer):
     def step(self, closure=None): return self.inner.step(closure)
 
 def test_an_inner_optimizer_is_named(tmp_path):
-    with pytest.warns(UserWarning, match=r'no checkpoint stores `opt.inner` \(Adam\), so a resumed run'): ended(tmp_path, opt=Within)
+    with pytest.warns(UserWarning, match=r'no checkpoint stores `opt.inner` \(Adam\), so a resumed run'): final_weights(tmp_path, opt=Within)
 
 def test_a_state_of_another_kind_of_optimizer():
     learn = Learner((DataLoader(tensors(), BS),), nn.Linear(4, 1), nn.MSELoss(), Own, lr=.01)
@@ -221,8 +221,8 @@ def test_a_list_that_grows_long_is_named(tmp_path):
     class Logs(nn.Linear):
         def __init__(self): super().__init__(4, 1); self.log,self.words = [],['a']*2000
         def forward(self, x): self.log += [0]*1001; return super().forward(x)
-    with pytest.warns(UserWarning, match=r'stores `model.log` \(more than 1,000 entries\)') as told: ended(tmp_path, model=Logs)
-    assert sum('model.log' in str(w.message) for w in told)==1
+    with pytest.warns(UserWarning, match=r'stores `model.log` \(more than 1,000 entries\)') as caught: final_weights(tmp_path, model=Logs)
+    assert sum('model.log' in str(w.message) for w in caught)==1
 
 @pytest.mark.filterwarnings('error:the checkpoint has a state')
 @pytest.mark.parametrize('cb', [MixUp, Around])

@@ -312,15 +312,15 @@ def test_a_full_disk_loses_no_row(tmp_path_factory, room, again, make):
         if cb.learn.epoch==again: left[0] = 10**6
     learn = quiet(path=folder, cbs=[make(), at('before_epoch', free)])
     LogFile_open = LogFile.open
-    with pytest.MonkeyPatch.context() as m, warnings.catch_warnings(record=True) as said:
+    with pytest.MonkeyPatch.context() as m, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         m.setattr(LogFile, 'open', opened)
         learn.fit(8)
     log = learn.cbs[-2]
-    said = [str(w.message) for w in said if str(folder) in str(w.message)]
+    caught = [str(w.message) for w in caught if str(folder) in str(w.message)]
     held = log.log_file.held
     lost = [r for r in held if b'"hparams"' not in r]
-    assert len(log.read_log())+len(lost)==8 and len(said)<=2 and bool(held)==any('could not be written to' in s for s in said)
+    assert len(log.read_log())+len(lost)==8 and len(caught)<=2 and bool(held)==any('could not be written to' in s for s in caught)
     if lost and make is JsonLogger:
         learn.fit(1)
         assert [r['step'] for r in log.read_log()]==[*range(3, 28, 3)]
@@ -328,11 +328,11 @@ def test_a_full_disk_loses_no_row(tmp_path_factory, room, again, make):
 def test_output_to_a_full_disk(capsys, monkeypatch):
     "The run continues with a warning; it used to end at the first line that could not be printed"
     monkeypatch.setattr(sys, 'stdout', Fails(sys.stdout, [30]))
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         learn = learner()
         learn.fit(3)
-    assert len(learn.recorder.history)==3 and [str(w.message)[:11] for w in said]==['the output ']*2
+    assert len(learn.recorder.history)==3 and [str(w.message)[:11] for w in caught]==['the output ']*2
 
 # the readers
 

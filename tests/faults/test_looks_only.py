@@ -194,10 +194,10 @@ def test_persistent_workers_after_an_incomplete_epoch(seed):
 def test_too_many_recorded_steps_are_warned_of(n, tmp_path, monkeypatch):
     monkeypatch.setattr('learnkit.data.stateful._max_steps', n)
     learn = Learner((DataLoader(Buffered('torch'), BS),), nn.Sequential(nn.Linear(4, 1), nn.Dropout()), nn.MSELoss(), path=tmp_path, cbs=CheckpointCallback('1ba'))
-    with learn.no_logging(), learn.no_bar(), warnings.catch_warnings(record=True) as told:
+    with learn.no_logging(), learn.no_bar(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         learn.fit(2)
-    assert sum('alternately with the model' in str(w.message) for w in told)==(n==3)
+    assert sum('alternately with the model' in str(w.message) for w in caught)==(n==3)
 
 def test_earlier_draws_of_persistent_workers_are_warned_of(tmp_path):
     "Persistent workers may have been used before the fit"
@@ -206,7 +206,7 @@ def test_earlier_draws_of_persistent_workers_are_warned_of(tmp_path):
     learn = Learner((dl,), nn.Linear(4, 1), nn.MSELoss(), path=tmp_path, cbs=CheckpointCallback('1ep'))
     with learn.no_logging(), learn.no_bar(), pytest.warns(UserWarning, match='its workers persist'): learn.fit(1)
 
-def seeds(make, checkpoint, tmp):
+def first_values(make, checkpoint, tmp):
     class See(Callback):
         run_valid = False
         def before_fit(self): self.seen = []
@@ -227,7 +227,7 @@ def test_generator_seeds_of_the_user_are_used(kind, tmp_path):
     def make(s):
         g = torch.Generator().manual_seed(s)
         return batches_of(g) if kind=='function' else DataLoader(ds, 4, shuffle=True, generator=g)
-    a,b,c,d = [seeds(lambda: make(s), checkpoint, tmp_path) for s in (1, 2) for checkpoint in (False, True)]
+    a,b,c,d = [first_values(lambda: make(s), checkpoint, tmp_path) for s in (1, 2) for checkpoint in (False, True)]
     assert a==b!=c==d
 
 if __name__=='__main__':

@@ -39,12 +39,12 @@ def in_child(f):
 
 def train(path, *more):
     "Fit with all callbacks that write; return the weights and warnings, or the error and the iteration"
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         learn = mk(path, *writers(), *more)
         try: learn.fit(2)
         except OSError as e: return dict(error=f'{type(e).__name__}: {e}', n=learn.train_iter)
-    return dict(weights=weights(learn).tolist(), said=[str(w.message) for w in said])
+    return dict(weights=weights(learn).tolist(), said=[str(w.message) for w in caught])
 
 # a disk that is full
 

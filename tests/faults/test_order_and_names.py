@@ -130,13 +130,13 @@ def test_the_best_model_of_a_resumed_run_is_of_another_order(kind, tmp_path):
 
 # what does not fit
 
-def refused(learn, file, *says):
+def check_load_raises(learn, file, *texts):
     "Check that `learn.load` raises an error with the given texts and changes nothing"
     before = {k:v.clone() for k,v in weights(learn).items()}
     learn.create_opt()
     state = learn.opt.state_dict()
     with pytest.raises(ValueError) as e: learn.load(file, strict=False)
-    for text in says: assert text in str(e.value), e.value
+    for text in texts: assert text in str(e.value), e.value
     assert all(torch.equal(v, before[k]) for k,v in weights(learn).items()) and not learn.opt.state
     assert learn.opt.state_dict()['param_groups']==state['param_groups']
 
@@ -151,19 +151,19 @@ def test_a_layer_with_another_name_raises(tmp_path):
     file = fit(learner('abc', 'plain', path=tmp_path)).save('m')
     learn = learner('abc', 'plain')
     learn.model = Renamed()
-    refused(learn, file, 'it has no z.weight, z.bias', 'it has b.weight, b.bias, which this one does not have')
+    check_load_raises(learn, file, 'it has no z.weight, z.bias', 'it has b.weight, b.bias, which this one does not have')
 
 def test_a_missing_layer_raises(tmp_path):
     file = fit(learner('abc', 'plain', path=tmp_path)).save('m')
     learn = learner('abc', 'plain')
     learn.model.b.requires_grad_(False)
-    refused(learn, file, 'it has b.weight, b.bias, which this one does not have')
+    check_load_raises(learn, file, 'it has b.weight, b.bias, which this one does not have')
 
 def test_other_groups_raise(tmp_path):
     file = fit(learner('abc', 'layers', path=tmp_path)).save('m')
-    refused(learner('abc', 'plain'), file, 'those of group 0 (a.weight, a.bias, b.weight and 4 more) were saved in groups [0, 1, 2, 3]', 'the same splitter')
+    check_load_raises(learner('abc', 'plain'), file, 'those of group 0 (a.weight, a.bias, b.weight and 4 more) were saved in groups [0, 1, 2, 3]', 'the same splitter')
     def regrouped(m): return [[*m.a.parameters(), *m.b.parameters()], [*m.c.parameters()], [*m.head.parameters()]]
-    refused(learner('abc', 'plain', splitter=regrouped), file, 'group 0 (a.weight, a.bias, b.weight and 1 more) were saved in groups [0, 1]')
+    check_load_raises(learner('abc', 'plain', splitter=regrouped), file, 'group 0 (a.weight, a.bias, b.weight and 1 more) were saved in groups [0, 1]')
 
 def test_frozen_groups_in_another_order_raise(tmp_path):
     first = learner('abc', 'layers', path=tmp_path)
@@ -171,7 +171,7 @@ def test_frozen_groups_in_another_order_raise(tmp_path):
     file = fit(first).save('m')
     again = learner('abc', 'layers', path=tmp_path).load(file)
     assert again.opt.frozen_idx==1 and not again.model.a.weight.requires_grad
-    refused(learner('bac', 'layers'), file, 'in another order, and some of them are frozen')
+    check_load_raises(learner('bac', 'layers'), file, 'in another order, and some of them are frozen')
 
 def test_names_that_are_damaged_raise(tmp_path):
     learn = fit(learner('abc', 'plain', path=tmp_path))
@@ -261,7 +261,7 @@ def test_counts_in_parameter_groups_come_from_the_file(tmp_path):
 
 def test_a_file_that_lacks_an_average_raises(tmp_path):
     file = fit(learner('abc', 'plain', opt='adam', path=tmp_path)).save('m')
-    refused(learner('abc', 'plain', opt_func=partial(Adam, lr=.02, amsgrad=True)), file, 'amsgrad=True, but the saved one did not, so its state lacks an average')
+    check_load_raises(learner('abc', 'plain', opt_func=partial(Adam, lr=.02, amsgrad=True)), file, 'amsgrad=True, but the saved one did not, so its state lacks an average')
 
 def test_a_resumed_run_has_the_hyper_parameters_of_the_file(tmp_path):
     "A resumed run continues in the middle of its schedule"

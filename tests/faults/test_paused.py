@@ -13,7 +13,7 @@ import pytest, torch
 from torch import nn
 from learnkit.all import Adam, Callback, CheckpointCallback, CSVLogger, DataLoaders, Learner, Pausable, Pause, ProgressCallback, ValidateEvery
 from test_resume import end, equal, halves, learner
-from test_resume_fuzz import callbacks, loaders, moments, opts, passes, passes_opts, settings, so_many, sweep, with_passes
+from test_resume_fuzz import callbacks, loaders, moments, opts, passes, passes_opts, settings, all_policies, sweep, with_passes
 from toys import few, learner as small, slow
 
 pytestmark = few(10_000, 2)   # of the slow cases; all with LEARNKIT_SWEEP=1
@@ -53,7 +53,7 @@ def act(learn, how):
 
 def stopped(path, cfg):
     learn,ends = made(path, cfg),[*cfg['ends']]
-    try: so_many[cfg['policy']](learn, 3, cbs=[Pausable(), press(*ends[0])])
+    try: all_policies[cfg['policy']](learn, 3, cbs=[Pausable(), press(*ends[0])])
     except KeyboardInterrupt: pass
     for acts,then in zip(cfg['acts'], [*ends[1:], None]):
         if learn.paused is None: break
@@ -71,7 +71,7 @@ def differs(seed):
     cfg = drawn(seed)
     with tempfile.TemporaryDirectory() as tmp, warnings.catch_warnings():
         warnings.simplefilter('ignore')
-        try: learn = made(Path(tmp)/'a', cfg); so_many[cfg['policy']](learn, 3)
+        try: learn = made(Path(tmp)/'a', cfg); all_policies[cfg['policy']](learn, 3)
         except ValueError: return None   # incompatible callbacks
         straight,other = end(learn),end(stopped(Path(tmp)/'b', cfg))
         for e in (straight, other):
@@ -246,10 +246,10 @@ def test_with_a_checkpoint_nothing_is_reported_twice(tmp_path):
     learn = small(3, path=tmp_path, cbs=CheckpointCallback('1ba'))
     learn.model.seen = set()
     learn.model.register_forward_pre_hook(lambda m, x: m.seen.add(len(m.seen)))
-    with learn.no_bar(), learn.no_logging(), warnings.catch_warnings(record=True) as said:
+    with learn.no_bar(), learn.no_logging(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         with pytest.raises(KeyboardInterrupt): learn.fit(2, cbs=[Pausable(), press('after_pred', 2)])
-    assert len([w for w in said if '`model.seen` (set)' in str(w.message)])==1
+    assert len([w for w in caught if '`model.seen` (set)' in str(w.message)])==1
 
 def test_a_log_that_is_appended_to_continues(tmp_path):
     def text(stop):
@@ -266,7 +266,7 @@ def test_a_log_that_is_appended_to_continues(tmp_path):
 @pytest.fixture
 def prompt(monkeypatch): monkeypatch.setattr(sys, 'ps1', '>>> ', raising=False)
 
-def stands(f, match):
+def assert_pauses(f, match):
     with pytest.raises(Pause, match=match): f()
 
 def test_a_bar_stays_where_the_fit_stopped(capsys):
@@ -276,9 +276,10 @@ def test_a_bar_stays_where_the_fit_stopped(capsys):
     learn.resume(2)
     learn.resume()
     lines = [l.rpartition('\r')[2] for l in capsys.readouterr().out.replace('\r\n', '\n').split('\n')]
-    said = [l for l in lines if l.strip()]
-    assert '[6/10' in [l for l in said if 'train' in l and '|' in l][0] and 'interrupted: epoch 0, batch 6' in said, said
-    assert len([l for l in said if '|' in l])==1 and len([l for l in said if l.startswith('epoch')])==2   # none is left of what went on
+    printed = [l for l in lines if l.strip()]
+    assert '[6/10' in [l for l in printed if 'train' in l and '|' in l][0] and 'interrupted: epoch 0, batch 6' in printed, printed
+    # no bar is left of the resumed part
+    assert len([l for l in printed if '|' in l])==1 and len([l for l in printed if l.startswith('epoch')])==2
 
 class Watch(Callback):
     "A callback with a breakpoint of its own in training batches"
@@ -294,13 +295,13 @@ def test_a_callback_that_raises_Pause_pauses_the_fit_in_its_batch(prompt, at):
     learn,whole = small(3, opt_func=Adam, cbs=[Pausable(), Watch(at, [0, 4])]),small(3, opt_func=Adam)
     with whole.no_bar(), whole.no_logging(): whole.fit(2)
     with learn.no_bar(), learn.no_logging():
-        stands(lambda: learn.fit(2), f'epoch 0, after 0 of its batches, in the next one at `{at}`')
+        assert_pauses(lambda: learn.fit(2), f'epoch 0, after 0 of its batches, in the next one at `{at}`')
         assert learn.train_iter==0 and learn.xb[0].shape==(4, 4)
         if at in ('after_loss', 'after_pred'): (learn.pred if at=='after_pred' else learn.loss_grad).sum().backward()
         learn.get_preds()
         assert learn.resume(1)['train_iter']==1
-        stands(learn.resume, 'epoch 1, after 1 of its batches')
-        stands(lambda: learn.resume(cbs=Watch('after_step', [4])), 'epoch 1, after 1 of its batches, in the next one at `after_step`') if at<'after_step' else None
+        assert_pauses(learn.resume, 'epoch 1, after 1 of its batches')
+        assert_pauses(lambda: learn.resume(cbs=Watch('after_step', [4])), 'epoch 1, after 1 of its batches, in the next one at `after_step`') if at<'after_step' else None
         learn.resume()
     assert equal(whole.model.state_dict(), learn.model.state_dict()) and equal(whole.opt.state_dict(), learn.opt.state_dict())
     assert learn.recorder.history['train_loss']==whole.recorder.history['train_loss']
@@ -323,7 +324,7 @@ def test_a_fit_with_a_stateful_sampler_pauses_in_the_first_batch(prompt):
         learn = Learner(dls, nn.Linear(4, 1), nn.MSELoss(), lr=.1, cbs=cbs)
         with learn.no_bar(), learn.no_logging():
             if not cbs: learn.fit(2); return learn.model.weight
-            stands(lambda: learn.fit(2), 'epoch 0, after 0 of its batches')
+            assert_pauses(lambda: learn.fit(2), 'epoch 0, after 0 of its batches')
             learn.resume()
         return learn.model.weight
     assert torch.equal(fitted(), fitted(Pausable(), Watch('after_loss', [0])))
@@ -336,7 +337,7 @@ def test_a_fit_with_a_generator_pauses_in_the_first_batch(prompt):
         learn = Learner(dls, nn.Linear(4, 1), nn.MSELoss(), lr=.1, cbs=cbs)
         with learn.no_bar(), learn.no_logging():
             if not cbs: learn.fit(2); return learn.model.weight
-            stands(lambda: learn.fit(2), 'epoch 0, after 0 of its batches, in the next one')
+            assert_pauses(lambda: learn.fit(2), 'epoch 0, after 0 of its batches, in the next one')
             learn.resume()
         return learn.model.weight
     assert torch.equal(fitted(), fitted(Pausable(), Watch('after_loss', [0])))
@@ -350,7 +351,7 @@ def test_a_resumed_fit_pauses_in_its_first_batch(prompt, tmp_path, n):
     with killed.no_bar(), killed.no_logging(), pytest.raises(ZeroDivisionError):
         killed.fit(2, cbs=Callback(before_pred=lambda self: self.train_iter==n and self.training and 1/0))
     with learn.no_bar(), learn.no_logging():
-        stands(lambda: learn.fit(2, resume='auto'), f'epoch {n//3}, after {n%3} of its batches, in the next one at `after_loss`')
+        assert_pauses(lambda: learn.fit(2, resume='auto'), f'epoch {n//3}, after {n%3} of its batches, in the next one at `after_loss`')
         learn.get_preds()
         learn.resume()
     assert equal(whole.model.state_dict(), learn.model.state_dict()) and equal(whole.opt.state_dict(), learn.opt.state_dict())
@@ -400,13 +401,13 @@ def test_a_condition_is_a_breakpoint(prompt):
     learn.on('after_batch', pause_if=lambda learn: learn.training and learn.train_iter==4)
     learn.on('after_epoch', pause_if=lambda learn: True)
     with learn.no_bar(), learn.no_logging():
-        stands(lambda: learn.fit(2), 'epoch 0, after 2 of its batches, in the next one at `after_loss`')
-        stands(learn.resume, 'epoch 1, after 0 of its batches: ')
-        stands(learn.resume, 'epoch 1, after 1 of its batches: ')
-        stands(learn.resume, 'epoch 1, after 3 of its batches, in the next one at `after_loss`')
+        assert_pauses(lambda: learn.fit(2), 'epoch 0, after 2 of its batches, in the next one at `after_loss`')
+        assert_pauses(learn.resume, 'epoch 1, after 0 of its batches: ')
+        assert_pauses(learn.resume, 'epoch 1, after 1 of its batches: ')
+        assert_pauses(learn.resume, 'epoch 1, after 3 of its batches, in the next one at `after_loss`')
         assert not learn.training and not learn.model.training
-        stands(learn.resume, 'epoch 1, after 3 of its batches, in the next one at `after_loss`')   # the next batch of the validation
-        stands(learn.resume, 'epoch 2, after 0 of its batches: ')
+        assert_pauses(learn.resume, 'epoch 1, after 3 of its batches, in the next one at `after_loss`')   # the next batch of the validation
+        assert_pauses(learn.resume, 'epoch 2, after 0 of its batches: ')
         learn.resume()
     assert equal(whole.model.state_dict(), learn.model.state_dict()) and learn.recorder.history['valid_loss']==whole.recorder.history['valid_loss']
     learn.off()
@@ -430,15 +431,15 @@ def test_in_a_terminal_a_breakpoint_opens_a_shell_in_the_fit(monkeypatch):
         if len(typed)==2: typed.clear(); raise EOFError
         typed.append(1)
         return 'torch.rand(3); seen.append((learn.train_iter, learn.loss.item(), learn.get_preds()[0].shape))' if len(typed)==1 else 'learn.resume()'
-    seen,isatty = [],type('Tty', (), dict(isatty=lambda s: True, write=lambda s, t: said.append(t), flush=lambda s: None))
-    said = []
+    seen,isatty = [],type('Tty', (), dict(isatty=lambda s: True, write=lambda s, t: printed.append(t), flush=lambda s: None))
+    printed = []
     monkeypatch.setattr('builtins.input', type_in)
     for k in ('stdin', 'stdout', 'stderr'): monkeypatch.setattr(sys, k, isatty())
     monkeypatch.setattr('builtins.seen', seen, raising=False); monkeypatch.setattr('builtins.torch', torch, raising=False)
     learn.on('after_loss', pause_if=lambda learn: learn.training and learn.train_iter in (1, 4))
     for o in (whole, learn):
         with o.no_bar(), o.no_logging(): o.fit(2)
-    assert [n for n,*_ in seen]==[1, 4] and 'at `after_loss`, epoch 0, batch 1' in ''.join(said) and 'when this callback returns' in ''.join(said)
+    assert [n for n,*_ in seen]==[1, 4] and 'at `after_loss`, epoch 0, batch 1' in ''.join(printed) and 'when this callback returns' in ''.join(printed)
     assert not hasattr(sys, 'ps1') and equal(whole.model.state_dict(), learn.model.state_dict()) and learn.paused is None
 
 def uninterrupted(seed):

@@ -32,7 +32,7 @@ with warnings.catch_warnings(record=True) as said, learn.no_bar(), learn.no_logg
 print(json.dumps(dict(res, said=[str(w.message) for w in said])))
 '''
 
-of_scripts = dict(
+script_parts = dict(
     kept = 'loss,cbs = mse,[]',
     attribute = """
 class Loss:
@@ -68,7 +68,7 @@ def output(script, *args):
 @pytest.mark.parametrize('kind', ['kept', *slow('global_number', 'attribute', 'class_number', 'generator')])
 def test_a_replay_in_a_fresh_process(kind, tmp_path):
     script = tmp_path/'train.py'
-    script.write_text(SCRIPT.format(source=of_scripts[kind], path=str(tmp_path/'run')))
+    script.write_text(SCRIPT.format(source=script_parts[kind], path=str(tmp_path/'run')))
     output(script, 'fit')
     at = output(script, 'replay')
     exact = kind in ('kept', 'attribute')
@@ -83,10 +83,10 @@ def replayed(make, tmp_path):
     torch.manual_seed(0)
     learn = made()
     with learn.no_bar(), learn.no_logging(): learn.fit(2)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         at = made().replay(tmp_path, 5)
-    return at['compared'],at['equal'],[str(w.message) for w in said]
+    return at['compared'],at['equal'],[str(w.message) for w in caught]
 
 class Fewer:
     "A loss with a counter in C, which no checkpoint holds"
@@ -103,14 +103,14 @@ class Cached(Dataset):
 
 def test_a_replay_in_this_process_shows_differences(tmp_path):
     "State that the first Learner left in objects of the script changes the losses of a replay"
-    compared,equal,said = replayed(lambda: ([], dict(loss_func=Fewer())), tmp_path/'fewer')
-    assert equal<compared and 'the loss first differs at step' in said[-1]
-    compared,equal,said = replayed(lambda: ([], dict(dls=(DataLoader(Cached(), 4), None))), tmp_path/'cached')
+    compared,equal,messages = replayed(lambda: ([], dict(loss_func=Fewer())), tmp_path/'fewer')
+    assert equal<compared and 'the loss first differs at step' in messages[-1]
+    compared,equal,messages = replayed(lambda: ([], dict(dls=(DataLoader(Cached(), 4), None))), tmp_path/'cached')
     assert equal<compared
 
 def test_a_replay_with_saved_state_is_equal(tmp_path):
     class Counts(Callback):
         saves,n = ('n',),0
         def after_backward(self): self.n += 1; self.learn.model.bias.grad += self.n
-    compared,equal,said = replayed(lambda: ([Counts()], {}), tmp_path)
-    assert compared==equal>0 and not [s for s in said if 'is not exact' in s]
+    compared,equal,messages = replayed(lambda: ([Counts()], {}), tmp_path)
+    assert compared==equal>0 and not [s for s in messages if 'is not exact' in s]

@@ -14,7 +14,7 @@ import pytest, torch
 from learnkit.all import Callback, Run
 from learnkit.recovery.file import list_checkpoints, remove_checkpoint
 from test_resume import end, equal, halves, learner
-from test_resume_fuzz import callbacks, loaders, opts, passes, passes_opts, settings, so_many, sweep, with_passes
+from test_resume_fuzz import callbacks, loaders, opts, passes, passes_opts, settings, all_policies, sweep, with_passes
 from test_resume_more import dies
 from toys import few, slow
 
@@ -54,7 +54,7 @@ def replayed(path, cfg, step, seen):
     "What differs in a replay of `step`"
     learn,before = made(path, cfg),files(path)
     if any(int(p.stem.split('-')[1])<=step for p in list_checkpoints(Run(path).folder)): torch.rand(3), random.random()   # else it begins at the beginning
-    at = learn.replay(path, step, fit=partial(so_many[cfg['policy']], learn, 3))
+    at = learn.replay(path, step, fit=partial(all_policies[cfg['policy']], learn, 3))
     batch,left_out = learn.batch,learn.train_iter!=step
     learn.resume(1)
     counted['steps'] += 1; counted['losses'] += at['equal']
@@ -65,7 +65,7 @@ def replayed(path, cfg, step, seen):
 
 def trained(path, cfg, note):
     "Fit, killed once and resumed if `cfg['resumed']` is a step; return the Learner"
-    learn,fit = made(path, cfg),so_many[cfg['policy']]
+    learn,fit = made(path, cfg),all_policies[cfg['policy']]
     if cfg['resumed'] is None: fit(learn, 3, cbs=note); return learn
     try: fit(learn, 3, cbs=[note, dies('after_step', cfg['resumed'])])
     except SystemError: pass
@@ -90,7 +90,7 @@ def differs(seed):
         steps = sorted({int(s*run.train_iter) for s in cfg['steps']})
         odd = {s:o for s in steps if (o := replayed(path, cfg, s, note.seen))}
         other,step = made(path, cfg),int(cfg['left']*run.train_iter)
-        other.branch(path, step, Path(tmp)/'b', fit=partial(so_many[cfg['policy']], other, 3))
+        other.branch(path, step, Path(tmp)/'b', fit=partial(all_policies[cfg['policy']], other, 3))
         counted['branches'] += 1
         one,two = end(learn),end(other)
         for e in (one, two): e['cbs'].get('save_model', {}).pop('saved', None)   # their folders differ

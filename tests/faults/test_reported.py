@@ -5,7 +5,7 @@ import pytest, torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, Subset
 
 from learnkit.all import Callback, EarlyStoppingCallback, EMACallback, GradientAccumulation, MixUp, SaveModelCallback, TrackerCallback
-from test_kept import BS, N, Draws, Stream, check, ended, tensors
+from test_kept import BS, N, Draws, Stream, check, final_weights, tensors
 from test_resume import Crash, learner
 from toys import slow, weights
 
@@ -16,7 +16,7 @@ class Counter:
     n = 0
     def count(self): self.n += 1; return self.n/100
 
-class Saying(Counter):
+class WithState(Counter):
     def state_dict(self): return dict(n=self.n)
     def load_state_dict(self, state): self.n = state['n']
 
@@ -64,24 +64,24 @@ def test_counters_with_a_state_are_resumed(kind, tmp_path):
     "Counters of transforms, datasets, samplers and `collate_fn`s used to be reset in spite of a `state_dict`"
     with warnings.catch_warnings():
         warnings.simplefilter('error')
-        check(tmp_path, data=lambda: kinds[kind](Saying))
+        check(tmp_path, data=lambda: kinds[kind](WithState))
 
 @pytest.mark.parametrize('kind', ['sampler', *slow(*(k for k in kinds if k!='sampler'))])
 def test_counters_without_a_state_are_warned_of(kind, tmp_path):
     "One warning names a counter without a `state_dict`; it used to be reset silently"
-    with pytest.warns(UserWarning, match=rf'no checkpoint stores `n` of \w*{names[kind]}') as w: ended(tmp_path, data=lambda: kinds[kind](Counter))
+    with pytest.warns(UserWarning, match=rf'no checkpoint stores `n` of \w*{names[kind]}') as w: final_weights(tmp_path, data=lambda: kinds[kind](Counter))
     assert len([o for o in w if 'no checkpoint stores' in str(o.message)])==1
 
 def test_a_second_fit_resumes_the_state_of_the_first(tmp_path):
     "A second fit, killed before its first checkpoint, resumed the sampler as if there had been no first fit"
     def both(path, *cbs):
-        learn = learner(path, data=lambda: kinds['sampler'](Saying), every='1ep')
+        learn = learner(path, data=lambda: kinds['sampler'](WithState), every='1ep')
         for n,cb in ((2, ()), (2, cbs)): learn.fit(n, resume='auto', cbs=cb)
         return weights(learn)
     with pytest.raises(SystemError): both(tmp_path/'b', Crash(2))
     assert torch.equal(both(tmp_path/'a'), both(tmp_path/'b'))
 
-def told(tmp_path, *cbs, data=None, n=2):
+def resume_warnings(tmp_path, *cbs, data=None, n=2):
     "The warnings of a fit about state that no checkpoint stores"
     with warnings.catch_warnings(record=True) as w:
         warnings.simplefilter('always')
@@ -97,14 +97,14 @@ class Looking(Schedule): acts = 'nothing'
 
 def test_callbacks_of_the_user(tmp_path):
     "A warning names attributes of a callback without `saves`, which used to be reset silently"
-    assert told(tmp_path/'a', Saved(), Looking())==[]
-    said, = told(tmp_path/'b', Schedule())
-    assert '`n` of Schedule' in said and "`saves = ('n',)`" in said and '`acts = "nothing"`' in said
+    assert resume_warnings(tmp_path/'a', Saved(), Looking())==[]
+    message, = resume_warnings(tmp_path/'b', Schedule())
+    assert '`n` of Schedule' in message and "`saves = ('n',)`" in message and '`acts = "nothing"`' in message
 
 @pytest.mark.parametrize('cbs', [[], [lambda: EMACallback(.9), lambda: GradientAccumulation(8), MixUp], [SaveModelCallback, EarlyStoppingCallback, TrackerCallback]])
 def test_no_false_alarm(cbs, tmp_path):
     "learnkit's callbacks cause no warning"
-    assert told(tmp_path, *(cb() for cb in cbs))==[]
+    assert resume_warnings(tmp_path, *(cb() for cb in cbs))==[]
 
 class Knows(Stream):
     "A stream whose state lacks the global generators"
@@ -116,19 +116,19 @@ class Knows(Stream):
 @pytest.mark.parametrize('make,words', [
     (lambda: DataLoader(tensors(), BS, num_workers=2, in_order=False), '`in_order=False`'),
     *slow((lambda: DataLoader(Stream(torch.Generator()), BS, num_workers=1, persistent_workers=True), 'its workers persist, and have drawn random numbers'),
-          (lambda: DataLoader(Items(transform(Saying)), BS, num_workers=1), 'changes that workers make to their data, the state of Adds'),
+          (lambda: DataLoader(Items(transform(WithState)), BS, num_workers=1), 'changes that workers make to their data, the state of Adds'),
           (lambda: stateful_loader(Knows(torch.Generator()), BS, num_workers=1), 'draw random numbers, which the state of StatefulDataLoader omits'))])
 def test_inexact_loaders_are_warned_of(make, words, tmp_path):
     "Loaders whose order or random numbers depend on their workers used to resume inexactly without a warning"
-    said, = [w for w in told(tmp_path, data=make, n=1) if 'set_vital' not in w]   # of torchdata
-    assert words in said
+    message, = [w for w in resume_warnings(tmp_path, data=make, n=1) if 'set_vital' not in w]   # of torchdata
+    assert words in message
 
 @pytest.mark.parametrize('state', [3, {'sampler':3}, {1:{}}])
 def test_invalid_states_raise(state, tmp_path):
     "An invalid state of the data raises a ValueError"
     from learnkit.recovery.data_state import DataState
     from learnkit.data.resumable_loader import ResumableLoader
-    kept = DataState(ResumableLoader(kinds['sampler'](Saying)))
+    kept = DataState(ResumableLoader(kinds['sampler'](WithState)))
     with pytest.raises(ValueError): kept.load_state_dict(state)
 
 class Beside(Callback):
@@ -151,12 +151,12 @@ class Tells(Beside):
 
 def test_networks_of_a_callback_are_warned_of(tmp_path):
     "A warning names networks and optimizers missing in `saves`, which a resume used to reset silently"
-    said, = told(tmp_path/'none', Beside())
-    assert '`net`, `opt`, `part` of Beside' in said and "`saves = ('net', 'opt', 'part')`" in said
-    said, = told(tmp_path/'half', Half())
-    assert '`opt` of Half' in said and '`net`' not in said
-    assert told(tmp_path/'whole', Whole(), Tells())==[]
-    assert told(tmp_path/'no_state', type('NoState', (Beside,), dict(saves=('net',)))(torch.optim.SGD))==[]
+    message, = resume_warnings(tmp_path/'none', Beside())
+    assert '`net`, `opt`, `part` of Beside' in message and "`saves = ('net', 'opt', 'part')`" in message
+    message, = resume_warnings(tmp_path/'half', Half())
+    assert '`opt` of Half' in message and '`net`' not in message
+    assert resume_warnings(tmp_path/'whole', Whole(), Tells())==[]
+    assert resume_warnings(tmp_path/'no_state', type('NoState', (Beside,), dict(saves=('net',)))(torch.optim.SGD))==[]
 
 class Follows(Callback):
     "Keeps an average of the model in a list, and parts of the model, which is saved anyway"
@@ -165,5 +165,5 @@ class Follows(Callback):
 
 def test_averages_that_follow_the_model(tmp_path):
     "A warning names an average in a list of a callback, but no parts of the model"
-    said, = told(tmp_path, Follows())
-    assert '`nets` of Follows' in said and 'head' not in said and 'first' not in said
+    message, = resume_warnings(tmp_path, Follows())
+    assert '`nets` of Follows' in message and 'head' not in message and 'first' not in message

@@ -50,7 +50,7 @@ either = {'bf16','fp16'},{'micro','accumulate'},{'limit','short'}   # mutually e
 opts = dict(adam=Adam, sgd=partial(SGD, momentum=.9), plain=SGD, adamw=AdamW, rms=RMSprop, adagrad=Adagrad)
 policies = dict(fit=lambda l,n,**kw: l.fit(n, **kw), one_cycle=lambda l,n,**kw: l.fit_one_cycle(n, .02, **kw), flat_cos=lambda l,n,**kw: l.fit_flat_cos(n, .02, **kw),
                 fine_tune=lambda l,n,**kw: l.fine_tune(n-1, .02, **kw))
-so_many = dict(policies, batches=lambda l,n,**kw: l.fit('17ba', **kw))
+all_policies = dict(policies, batches=lambda l,n,**kw: l.fit('17ba', **kw))
 moments = ('before_epoch before_train before_fetch after_fetch before_batch after_pred after_loss after_backward before_step after_step after_batch after_train before_validate after_validate '
            'after_epoch after_fit before_save_checkpoint after_save_checkpoint').split()
 
@@ -111,13 +111,13 @@ class Counts(Callback):
 def differs(seed):
     "The names of what differs at the end of a resumed run; None if its callbacks are incompatible"
     cfg = settings(seed)
-    with tempfile.TemporaryDirectory() as tmp, warnings.catch_warnings(record=True) as said:
+    with tempfile.TemporaryDirectory() as tmp, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         counts,missed = Counts(),[]
         try: straight = end(run(Path(tmp)/'a', cfg, [counts]))
         except ValueError: return None   # incompatible callbacks
         # a warning tells that an incomplete epoch cannot be resumed exactly
-        if any('may not have the same training data' in str(w.message) for w in said): return None
+        if any('may not have the same training data' in str(w.message) for w in caught): return None
         for event,n in counts.reached(cfg['ends']):
             try:
                 run(Path(tmp)/'b', cfg, term(n) if event=='signal' else [dies(event, n)])

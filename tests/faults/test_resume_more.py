@@ -91,11 +91,11 @@ def test_workers_of_the_validation_live_on_in_this_process(k, tmp_path):
 def test_workers_of_the_validation_that_draw_and_persist_are_warned_of(data, persistent, word, tmp_path):
     valid = lambda: DataLoader(data(), BS, num_workers=1, persistent_workers=persistent)
     def run(): fit(learner(tmp_path, valid=valid), 2)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         run()
-    said = [str(w.message) for w in said if 'resumed' in str(w.message)]
-    assert len(said)==(word is not None) and all(word in text for text in said), said
+    caught = [str(w.message) for w in caught if 'resumed' in str(w.message)]
+    assert len(caught)==(word is not None) and all(word in text for text in caught), caught
 
 def _resumed_in_two(rank, folder):
     torch.set_num_threads(1)
@@ -121,7 +121,7 @@ class Endless:
 
 @pytest.mark.parametrize('workers', [0, 1])
 def test_a_sampler_without_an_end(workers, tmp_path):
-    "With `LimitBatches` the whole epoch of a sampler used to be listed before the first batch"
+    "With `LimitBatches` the sampler's whole epoch used to be listed before the first batch"
     check(tmp_path, Crash(7), lambda: LimitBatches(5), n=2, data=lambda: DataLoader(Noisy(), BS, sampler=Endless(), num_workers=workers))
 
 @pytest.mark.parametrize('event', ['after_batch', 'after_train', *slow('after_validate', 'before_epoch')])

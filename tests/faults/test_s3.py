@@ -31,10 +31,10 @@ def train(folder, background=False, on_error='warn', **kw):
     torch.set_num_threads(1)
     learn = learner(cbs=CheckpointCallback('2ba', folder=folder, keep=2, background=background, on_error=on_error))
     learn.logger = null_logger
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         learn.remove_cb(learn.progress).fit(2, **kw)
-    return weights(learn).tolist(),[str(w.message) for w in said]
+    return weights(learn).tolist(),[str(w.message) for w in caught]
 
 def in_child(store, f, **faults):
     "Call `f` in a forked process, in which s3fs begins its thread; return what it returned, its error, or None if it was killed"
@@ -57,8 +57,8 @@ def numbers(n, k): return range(1, n+1) if sweep else random.Random(k).sample(ra
 @pytest.fixture(scope='module')
 def whole(store):
     "The weights of the run without faults, and how many requests it makes"
-    weights,said = in_child(store, lambda: train('s3://bucket/whole'))['result']
-    assert not said
+    weights,messages = in_child(store, lambda: train('s3://bucket/whole'))['result']
+    assert not messages
     return weights,store.n
 
 @pytest.mark.parametrize('fault', ['before','after'])
@@ -70,8 +70,8 @@ def test_killed_at_any_request(store, whole, fault, background):
         folder = f's3://bucket/killed-{fault}-{background}-{i}'
         killed = in_child(store, lambda: train(folder, background), fault=fault, at=i)
         assert killed is None or background, i   # in the background fewer requests may be made
-        result,said = in_child(store, lambda: train(folder, background, resume='auto'))['result']
-        assert result==weights and not said, (i, said)
+        result,messages = in_child(store, lambda: train(folder, background, resume='auto'))['result']
+        assert result==weights and not messages, (i, messages)
 
 def test_one_rejected_request_is_a_warning(store, whole):
     "503 SlowDown, also in answer to the client's retry, costs one checkpoint, and the run continues"
@@ -81,16 +81,16 @@ def test_one_rejected_request_is_a_warning(store, whole):
         answer = in_child(store, lambda: train(f's3://bucket/busy-{i}'), fault='503', at=i)
         if 'error' in answer: assert i<12 and 'OSError' in answer['error'], (i, answer)   # before the first batch
         else:
-            result,said = answer['result']
+            result,messages = answer['result']
             assert result==weights, i
-            n_warned += bool(said)
-            assert all('could not be written' in text for text in said), said
+            n_warned += bool(messages)
+            assert all('could not be written' in text for text in messages), messages
     assert n_warned
 
 def test_a_slow_answer_changes_nothing(store, whole):
     for i in numbers(whole[1], 2):
-        result,said = in_child(store, lambda: train(f's3://bucket/slow-{i}'), fault='slow', at=i)['result']
-        assert result==whole[0] and not said
+        result,messages = in_child(store, lambda: train(f's3://bucket/slow-{i}'), fault='slow', at=i)['result']
+        assert result==whole[0] and not messages
 
 def test_lists_that_lag(store, whole):
     "Lists a second old have deleted files and lack the newest; the run resumes from an older one to the same weights"

@@ -266,7 +266,8 @@ def two_directories(by_locator):
         return b'PK\6\6' + struct.pack('<QHHIIQQQQ', 44, 45, 45, 0, 0, n, n, size, start)
     head = bomb[:-22] + record(bomb)
     body = head + good[:-98] + record(good)
-    if by_locator=='alone':   # all else is right: the members are where they are said to be in the whole file
+    if by_locator=='alone':
+        # all else is valid: the offsets of the members are right in the complete file
         with zipfile.ZipFile(io.BytesIO(good)) as z, zipfile.ZipFile(f := io.BytesIO(head), 'a') as whole: [whole.writestr(n, z.read(n)) for n in z.namelist()]
         good = f.getvalue()
         body = good[:-22] + record(good)

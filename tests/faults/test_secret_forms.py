@@ -78,10 +78,10 @@ def test_in_no_file_and_no_message(tmp_path):
     for text in (tracker.sent, repr(learn.cbs), str(learn._identity())):
         assert '***' in text and not found_in(text)
     other = learner(tmp_path, [dict.fromkeys(settings, 'other') for settings in forms.values()])
-    with warnings.catch_warnings(record=True) as said, pytest.raises(ValueError) as e:
+    with warnings.catch_warnings(record=True) as caught, pytest.raises(ValueError) as e:
         warnings.simplefilter('always')
         other.fit(2, resume='auto')
-    text = f'{e.value} {getattr(e.value, "__notes__", "")} {[str(w.message) for w in said]}'
+    text = f'{e.value} {getattr(e.value, "__notes__", "")} {[str(w.message) for w in caught]}'
     assert '***' in text and not found_in(text)
 
 def test_in_no_configuration_of_a_command_line():

@@ -47,7 +47,7 @@ def quiet(**kw):
 def steps(server, run='run0'): return [s for s,_ in server.runs[run]['rows']]
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch): monkeypatch.setattr('learnkit.observe.services.Sender.max_wait', .01)
+def short_waits(monkeypatch): monkeypatch.setattr('learnkit.observe.services.Sender.max_wait', .01)
 
 @settings(max_examples=6, deadline=None)
 @given(st.lists(st.sampled_from([None,'down','lost']), max_size=12), st.lists(st.integers(1, 3), min_size=1, max_size=3), st.integers(1, 5))
@@ -89,11 +89,11 @@ def test_a_service_that_stays_down(tmp_path):
     server = Server(['down']*10**6)
     learn = quiet(n=3, path=tmp_path, cbs=[Listed(server), LossMonitor('1ba'), JsonLogger()])
     learn.listed.wait = .05
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         learn.fit(2)
-    said = [str(w.message) for w in said]
-    assert len(said) in (1, 2) and 'Listed could not send' in said[-1] and '(no answer)' in said[-1] and len(learn.recorder.history)==2
+    messages = [str(w.message) for w in caught]
+    assert len(messages) in (1, 2) and 'Listed could not send' in messages[-1] and '(no answer)' in messages[-1] and len(learn.recorder.history)==2
     rows = JsonLogger(tmp_path/'listed-unsent.jsonl').read_log()
     assert [r['step'] for r in rows]==[*range(1, 7)] and all(r['batch_loss']==o['batch_loss'] for r,o in zip(rows, (o for o in learn.json_logger.read_log() if 'batch_loss' in o)))
     server.down.clear()
@@ -241,14 +241,14 @@ def test_waiting_steps_are_sent_together():
 
 def test_a_file_waits_for_the_steps_before_it(tmp_path):
     "Steps are sent together up to the next file or end, which come after them"
-    server,said = Server(),[]
+    server,sent = Server(),[]
     class Files(Grouped):
         files = True
-        def write(self, metrics, step): said.append(step)
-        def write_file(self, path): said.append(path.suffix)
-        def close(self, status): said.append(status)
+        def write(self, metrics, step): sent.append(step)
+        def write_file(self, path): sent.append(path.suffix)
+        def close(self, status): sent.append(status)
     quiet(n=3, path=tmp_path, cbs=[Files(server), LossMonitor('1ba'), SaveModelCallback()]).fit(2)
-    assert said==[*range(1, 7), '.pth', 'finished']
+    assert sent==[*range(1, 7), '.pth', 'finished']
 
 # the real packages
 
@@ -256,7 +256,7 @@ def make_wandb(path, **kw):
     pytest.importorskip('wandb')
     return WandbLogger(mode='offline', settings=dict(silent=True, console='off'), **kw)
 def written(log, id=None): return [r['step'] for f in log._run_files(id or log.id) for r in f.rows()]
-def soon(f, want):
+def eventually(f, want):
     "Wait until `f()` equals `want`, as W&B's process writes with a delay, and assert it"
     end = time.monotonic()+10
     while f()!=want and time.monotonic()<end: time.sleep(.1)
@@ -312,7 +312,7 @@ def test_wandb_in_a_notebook(tmp_path):
     with second.no_logging(): fit(1, path, second)
     assert log.id!=old
     log.experiment.finish()
-    soon(lambda: [written(log, id) for id in (old, log.id)], [[*range(1, 9)], [2,3,4]])
+    eventually(lambda: [written(log, id) for id in (old, log.id)], [[*range(1, 9)], [2,3,4]])
 
 @pytest.mark.slow
 def test_wandb_active_run(tmp_path, monkeypatch):
@@ -330,7 +330,7 @@ def test_wandb_active_run(tmp_path, monkeypatch):
     run.finish()
     file, = tmp_path.glob('wandb/offline-run-*/run-*.wandb')
     def read(): return [(r.get('learnkit/step'), 'batch_loss' in r, r.get('mine'), r.get('lr')) for r in WandbFile(file).rows()]
-    soon(read, [(None, False, 1, None), (1, True, None, None), (2, True, None, None), (3, True, None, .05), (3, False, None, .05), (None, False, 2, None)])
+    eventually(read, [(None, False, 1, None), (1, True, None, None), (2, True, None, None), (3, True, None, .05), (3, False, None, .05), (None, False, 2, None)])
 
 @pytest.mark.slow
 def test_wandb_sweep(tmp_path, monkeypatch):
@@ -360,7 +360,7 @@ def test_wandb_sweep(tmp_path, monkeypatch):
     assert {id:o[0] for id,o in seen.items()}==rates and all(o[1]==pytest.approx(o[2]) for o in seen.values())
     assert seen['a'][1]!=seen['b'][1]
     def read(): return [sum('valid_loss' in row for row in WandbFile(*tmp_path.glob(f'wandb/offline-run-*-{id}/run-{id}.wandb')).rows()) for id in rates]
-    soon(read, [2, 2])
+    eventually(read, [2, 2])
 
 @pytest.mark.slow
 def test_mlflow_active_run(tmp_path, monkeypatch):
@@ -389,10 +389,10 @@ def test_wandb_failed(tmp_path):
     learn = quiet(path=tmp_path, cbs=[log, LossMonitor('1ba')])
     with pytest.raises(ZeroDivisionError): learn.fit(1, cbs=at('after_batch', throw(ZeroDivisionError()), lambda cb: cb.training and cb.train_iter==2, order=99))
     from wandb.proto.wandb_internal_pb2 import Record
-    soon(lambda: [r.exit.exit_code for f in log._run_files(log.id) for r in map(Record.FromString, f.records()) if r.WhichOneof('record_type')=='exit'], [1])
+    eventually(lambda: [r.exit.exit_code for f in log._run_files(log.id) for r in map(Record.FromString, f.records()) if r.WhichOneof('record_type')=='exit'], [1])
     learn.fit(1)
     log.experiment.finish()
-    soon(lambda: written(log), [1,2,3,4,5])
+    eventually(lambda: written(log), [1,2,3,4,5])
     assert len({f.path.stem for f in log._run_files(log.id)})==1
 
 @pytest.mark.slow
@@ -460,8 +460,8 @@ def test_comet(tmp_path, monkeypatch):
     learn.fit(2); learn.fit(1)
     files = sorted(tmp_path.glob('*.zip'), key=lambda p: p.stat().st_mtime)
     assert len(files)==2 and all(p.name.startswith(learn.comet_logger.id) for p in files)
-    said = [json.loads(l) for p in files for l in zipfile.ZipFile(p).read('messages.json').splitlines()]
-    rows = [m['payload']['metric'] for m in said if m['type']=='metric_msg']
+    messages = [json.loads(l) for p in files for l in zipfile.ZipFile(p).read('messages.json').splitlines()]
+    rows = [m['payload']['metric'] for m in messages if m['type']=='metric_msg']
     assert [(m['step'], m['metricValue']) for m in rows if m['metricName']=='batch_loss'][6:]==[*zip(range(7, 10), learn.loss_monitor.history['batch_loss'])]
     assert [m['step'] for m in rows if m['metricName']=='batch_loss']==[*range(1, 10)] and [m['step'] for m in rows if m['metricName']=='valid_loss']==[3, 6, 9]
-    assert any(m['payload']['param'].get('paramName')=='lr' for m in said if m['type']=='parameter_msg')
+    assert any(m['payload']['param'].get('paramName')=='lr' for m in messages if m['type']=='parameter_msg')

@@ -40,7 +40,7 @@ def test_a_position_beyond_the_end_raises(kind, tmp_path):
     again.model.load_state_dict(read_checkpoint(last)['model'])
     again.fit(1)
     assert again.train_iter==4
-    exact = learner(kinds[kind](5), tmp_path/'c')   # all of the epoch is done
+    exact = learner(kinds[kind](5), tmp_path/'c')   # the epoch is finished
     exact.fit(3, resume=last)
     assert exact.train_iter==15+5
 

@@ -108,7 +108,7 @@ def newest(folder):
     info = checkpoint_info(list_checkpoints(folder/'checkpoints'/'fit-1')[0])
     return info['epoch'],info['done']
 
-def goes_on(folder, straight, workers=0):
+def check_resumed_end(folder, straight, workers=0):
     "Resume, and compare the end; samples draw random numbers, so the number of workers matters"
     finish(start(folder, workers), folder)
     assert same(torch.load(folder/'end.pt', weights_only=True), straight(workers))
@@ -125,20 +125,20 @@ def goes_on(folder, straight, workers=0):
 def test_stopped_and_resumed(number, status, workers, event, batch, training, at, straight, tmp_path):
     err = stop(tmp_path, number, status, workers=workers, event=event, batch=batch, training=training)
     assert newest(tmp_path)==at, err
-    goes_on(tmp_path, straight, workers)
+    check_resumed_end(tmp_path, straight, workers)
 
 @pytest.mark.slow
 def test_a_new_python_process(straight, tmp_path):
     stop(tmp_path, signal.SIGTERM, 143, event='after_loss', batch=1, new=True)
     assert newest(tmp_path)==(1,2)
-    goes_on(tmp_path, straight)
+    check_resumed_end(tmp_path, straight)
 
 @pytest.mark.parametrize('number,status', [(signal.SIGTERM, 143), *slow((signal.SIGINT, -2))])
 def test_a_signal_to_the_workers_too(number, status, straight, tmp_path):
     "Schedulers and keyboards send a signal to all processes of a job"
     stop(tmp_path, number, status, group=True, workers=2, event='after_pred', batch=3)
     assert newest(tmp_path)==(1,4)
-    goes_on(tmp_path, straight, 2)
+    check_resumed_end(tmp_path, straight, 2)
 
 def test_a_signal_while_waiting_for_a_worker(straight, tmp_path):
     p = start(tmp_path, workers=1, event='before_batch', batch=0, slow=True)
@@ -146,7 +146,7 @@ def test_a_signal_while_waiting_for_a_worker(straight, tmp_path):
     os.killpg(p.pid, signal.SIGTERM)
     finish(p, tmp_path, 143)
     assert newest(tmp_path)==(1,1)
-    goes_on(tmp_path, straight, 1)
+    check_resumed_end(tmp_path, straight, 1)
 
 @pytest.mark.parametrize('number,status', [(signal.SIGTERM, 143), (signal.SIGINT, -2)])
 def test_a_second_signal_ends_the_run_at_once(number, status, tmp_path):
@@ -172,7 +172,7 @@ def send(event, number, i=1):
         if self.learn.iter==i: signal.raise_signal(number)
     return Callback(**{event:f})
 
-# at this place of the second of two epochs of three batches -> what the newest checkpoint says
+# event in the second of two epochs of three batches -> position of the newest checkpoint
 _training = 'before_fetch after_fetch before_batch before_pred after_pred before_loss after_loss before_backward after_backward before_step after_step before_zero_grad after_zero_grad after_batch'.split()
 _places = {**{e:(1,2) for e in _training}, 'before_epoch':(1,1), 'before_train':(1,1), 'after_train':(1,0), 'before_validate':(1,0), 'after_validate':(2,0), 'after_epoch':(2,0), 'after_fit':(2,0), 'cleanup':(2,0)}
 

@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 from learnkit.all import Callback, CancelBatch, DataLoaders, TrainEvalCallback, event
 from toys import at, batches, learner, throw
 
-def on(train, valid=None, *cbs): return learner(dls=DataLoaders(train, *([] if valid is None else [valid])), default_cbs=False, cbs=[TrainEvalCallback, *cbs])
+def learner_on(train, valid=None, *cbs): return learner(dls=DataLoaders(train, *([] if valid is None else [valid])), default_cbs=False, cbs=[TrainEvalCallback, *cbs])
 
 class Items(IterableDataset):
     "Cancels the batch at sample `bad`, in a generator or in an iterator that can continue"
@@ -31,12 +31,12 @@ class Listed(Items):
 @pytest.mark.parametrize('bad', [0, 9, 18])
 def test_a_cancel_that_ends_a_generator_is_an_error(cls, bad):
     "A `CancelBatch` in a generator ends it, and so used to end the epoch silently after two of five batches"
-    with pytest.raises(RuntimeError, match='has ended it, so its data after batch'): on(DataLoader(cls(bad), 4)).fit(1)
-    with pytest.raises(RuntimeError, match='has ended it'): on(list(DataLoader(Going(None), 4)), DataLoader(cls(bad), 4)).fit(1)
+    with pytest.raises(RuntimeError, match='has ended it, so its data after batch'): learner_on(DataLoader(cls(bad), 4)).fit(1)
+    with pytest.raises(RuntimeError, match='has ended it'): learner_on(list(DataLoader(Going(None), 4)), DataLoader(cls(bad), 4)).fit(1)
 
 @pytest.mark.parametrize('workers', [1, 2])
 def test_a_cancel_that_ends_a_generator_in_a_worker_is_an_error(workers):
-    with pytest.raises(RuntimeError, match='Generated.__iter__'): on(DataLoader(Generated(9), 4, num_workers=workers)).fit(1)
+    with pytest.raises(RuntimeError, match='Generated.__iter__'): learner_on(DataLoader(Generated(9), 4, num_workers=workers)).fit(1)
 
 def test_a_generator_function_as_data():
     class Data:
@@ -44,11 +44,11 @@ def test_a_generator_function_as_data():
             for i,b in enumerate(batches(5)):
                 if i==2: raise CancelBatch
                 yield b
-    with pytest.raises(RuntimeError, match='after batch 2 is lost'): on(Data()).fit(1)
+    with pytest.raises(RuntimeError, match='after batch 2 is lost'): learner_on(Data()).fit(1)
 
 @pytest.mark.parametrize('workers', [0, 1])
 def test_an_iterator_that_can_continue_does(workers):
-    learn = on(DataLoader(Going(9), 1, num_workers=workers))
+    learn = learner_on(DataLoader(Going(9), 1, num_workers=workers))
     seen = []
     learn.fit(1, cbs=at('after_pred', lambda cb: seen.append(int(cb.learn.xb[0][0,0]))))
     assert seen==[i for i in range(20) if i!=9]
@@ -64,7 +64,7 @@ def test_a_generator_within_a_sample_may_cancel(i):
                     if i==j: raise CancelBatch
                     yield 1.
             return torch.full((4,), sum(parts())),torch.ones(1)
-    learn = on(DataLoader(Sums(), 1))
+    learn = learner_on(DataLoader(Sums(), 1))
     learn.fit(1)
     assert learn.train_iter==5
 
@@ -78,28 +78,28 @@ class Bad(Dataset):
 
 def test_many_cancels_of_the_data_do_not_raise():
     "1000 cancelled samples raised an error about `before_fetch`"
-    learn = on(DataLoader(Bad(1200, 1100), 1))
+    learn = learner_on(DataLoader(Bad(1200, 1100), 1))
     learn.fit(1)
     assert learn.train_iter==1200
 
 def test_many_cancels_in_after_fetch_do_not_raise():
-    learn = on(batches(1100, 1))
+    learn = learner_on(batches(1100, 1))
     learn.fit(1, cbs=at('after_fetch', throw(CancelBatch)))
     assert learn.train_iter==1100
 
 def test_before_fetch_that_never_takes_a_batch_is_an_error():
-    with pytest.raises(RuntimeError, match='`before_fetch` fetches nothing'): on(batches(3)).fit(1, cbs=at('before_fetch', throw(CancelBatch)))
+    with pytest.raises(RuntimeError, match='`before_fetch` fetches nothing'): learner_on(batches(3)).fit(1, cbs=at('before_fetch', throw(CancelBatch)))
 
 def test_data_that_only_cancels_is_an_error():
     class Stuck:
         def __iter__(self): return self
         def __next__(self): raise CancelBatch
-    with pytest.raises(RuntimeError, match='and would not end'): on(Stuck()).fit(1)
+    with pytest.raises(RuntimeError, match='and would not end'): learner_on(Stuck()).fit(1)
 
 @pytest.mark.parametrize('valid', [[], DataLoader(TensorDataset(torch.ones(3, 4), torch.ones(3, 1)), 4, drop_last=True)], ids=['list','drop_last'])
 def test_an_empty_validation_set_is_found_before_training(valid):
     "An empty validation set raised only after the first epoch"
-    learn = on(batches(3), valid)
+    learn = learner_on(batches(3), valid)
     before,rng = learn.model.weight.clone(),torch.get_rng_state()
     with pytest.raises(ValueError, match='The validation loader yielded no batch'): learn.fit(1)
     assert torch.equal(before, learn.model.weight) and torch.equal(rng, torch.get_rng_state())
@@ -109,13 +109,13 @@ def test_validation_data_without_a_length_is_not_read_early():
     class Data:
         def __iter__(self):
             for b in batches(2): read.append(1); yield b
-    learn = on(batches(3), Data())
+    learn = learner_on(batches(3), Data())
     learn.fit(1, cbs=at('after_train', lambda cb: read.append('trained')))
     assert read==['trained', 1, 1]
 
 @pytest.mark.parametrize('do', [lambda l: l.fit(1), lambda l: l.validate(), lambda l: l.get_preds()])
 def test_weights_without_values_raise(do):
-    "A model on the meta device trained for a whole epoch"
+    "A model on the meta device used to train for an epoch without an error"
     with pytest.raises(ValueError, match="on the device 'meta'"): do(learner(model=nn.Linear(4, 1, device='meta')))
 
 @pytest.mark.parametrize('ev,n', [('before_fit',0), ('before_epoch',0), ('before_train',0), ('before_batch',1), ('after_step',1), ('after_epoch',3)])

@@ -213,8 +213,8 @@ def test_a_state_that_cannot_be_saved(tmp_path, capsys):
     with warnings.catch_warnings(record=True) as w:
         warnings.simplefilter('always')
         fit(make(tmp_path/'a'), 1)
-    told = [str(o.message) for o in w if 'place.data.data.who' in str(o.message)]
-    assert len(told)==1 and 'is of type Odd' in told[0] and 'will read the first batches of its epoch again' in told[0]
+    messages = [str(o.message) for o in w if 'place.data.data.who' in str(o.message)]
+    assert len(messages)==1 and 'is of type Odd' in messages[0] and 'will read the first batches of its epoch again' in messages[0]
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         whole,resumed = end(fit(make(tmp_path/'b'), 1)),end(stopped(lambda: make(tmp_path/'c'), Crash(3), n=1))
@@ -223,7 +223,7 @@ def test_a_state_that_cannot_be_saved(tmp_path, capsys):
 
 @pytest.mark.parametrize('kind', ['dataset','own'])
 def test_a_checkpoint_of_an_older_version_raises(kind, tmp_path):
-    "A checkpoint of an older version raises an error that says so"
+    "A checkpoint without a position raises an error that names an older learnkit"
     with pytest.raises(SystemError): fit(learner(tmp_path, DATA[kind]), cbs=Crash(3))
     folder = tmp_path/'checkpoints'/'fit-1'
     state = read_checkpoint(list_checkpoints(folder)[0]); del state['place']
@@ -249,7 +249,7 @@ def test_a_loader_that_rejects_its_state_is_named(tmp_path, monkeypatch):
     assert any('the checkpoint' in n and 'Own' in n for n in e.value.__notes__)
 
 def test_data_may_cancel_its_batch(tmp_path):
-    "A data set that skips a batch does not end the epoch"
+    "A dataset that cancels a batch does not end the epoch"
     class Skips(Noisy):
         def __getitem__(self, i):
             if i==5: raise CancelBatch
@@ -339,27 +339,27 @@ def test_data_with_another_first_batch_is_reported(workers, tmp_path):
     with pytest.warns(UserWarning, match='begins with another batch'):
         stopped(lambda: learner(tmp_path, lambda: DataLoader(Clocked(), BS, num_workers=workers)), Crash(2))
 
-class Told:
+class RecordsEpochs:
     "Records the epochs given to `set_epoch`"
     def __init__(self, n): self.n,self.epochs = n,[]
     def set_epoch(self, epoch): self.epochs.append(epoch)
     def __len__(self): return self.n
 
-class ToldData(Told, Dataset):
+class RecordingData(RecordsEpochs, Dataset):
     def __getitem__(self, i): return torch.ones(4), torch.ones(1)
-class ToldSampler(Told, Sampler):
+class RecordingSampler(RecordsEpochs, Sampler):
     def __iter__(self): return iter(range(self.n))
 
 def test_which_objects_get_the_epoch(tmp_path):
     "`set_epoch` reaches dataset and sampler, also in a `Subset` or batch sampler; or only a loader that defines it"
-    ds,sampler = ToldData(8),ToldSampler(8)
+    ds,sampler = RecordingData(8),RecordingSampler(8)
     loaders = [DataLoader(ds, 4, sampler=sampler), DataLoader(Subset(ds, range(8)), batch_sampler=BatchSampler(sampler, 4, False))]
     for i,dl in enumerate(loaders):
         ds.epochs.clear(); sampler.epochs.clear()
         fit(_learner(tmp_path/f'{i}', [], data=lambda: dl), 3)
         assert (ds.epochs, {*sampler.epochs})==([0, 1, 2], {0, 1, 2})
     class Own(DataLoader):
-        def set_epoch(self, epoch): told.append(epoch)
-    told = []; ds.epochs.clear()
+        def set_epoch(self, epoch): own_epochs.append(epoch)
+    own_epochs = []; ds.epochs.clear()
     fit(_learner(tmp_path/'own', [], data=lambda: Own(ds, 4)), 2)
-    assert (told, ds.epochs)==([0, 1], [])
+    assert (own_epochs, ds.epochs)==([0, 1], [])

@@ -17,9 +17,9 @@ def fit(learn, n=1, f='fit', **kwargs):
     with learn.no_bar(), learn.no_logging(): getattr(learn, f)(n, **kwargs)
     return learn
 
-def said_in(f):
-    with warnings.catch_warnings(record=True) as said: warnings.simplefilter('always'); f()
-    return [str(w.message) for w in said]
+def warnings_of(f):
+    with warnings.catch_warnings(record=True) as caught: warnings.simplefilter('always'); f()
+    return [str(w.message) for w in caught]
 
 g = torch.Generator().manual_seed(1)
 X,Y = torch.randn(10, 3, generator=g),torch.randn(10, 1, generator=g)
@@ -113,9 +113,9 @@ class Len(list):
 @pytest.mark.parametrize('n,more', [(3, True), (5, False), (4, True)])
 def test_a_loader_that_gives_more_than_its_len(n, more):
     batches = [(torch.randn(2, 3), torch.randn(2, 1)) for _ in range(5)]
-    said = [s for s in said_in(lambda: fit(Learner([Len(batches, n)], nn.Linear(3, 1), nn.MSELoss()))) if '`len`' in s]
-    assert bool(said)==more
-    if more: assert f'yielded 5 batches, but its `len` is {n}' in said[0]
+    messages = [s for s in warnings_of(lambda: fit(Learner([Len(batches, n)], nn.Linear(3, 1), nn.MSELoss()))) if '`len`' in s]
+    assert bool(messages)==more
+    if more: assert f'yielded 5 batches, but its `len` is {n}' in messages[0]
 
 def test_a_loader_of_length_zero_has_a_len(capsys):
     dl = DataLoader(items, 16, drop_last=True)
@@ -128,8 +128,8 @@ def test_a_plateau_with_a_rate_in_a_tensor(capsys):
     x = torch.randn(16, 4)
     learn = Learner(([(x, x[:,:1])],)*2, nn.Linear(4, 1), nn.MSELoss(), opt_func=partial(torch.optim.SGD, lr=torch.tensor(1.)),
                     cbs=ReduceLROnPlateau(patience=1, min_delta=100., min_lr=.1))
-    with learn.no_bar(): said = said_in(lambda: learn.fit(5))
-    assert not [s for s in said if 'a schedule sets them, too' in s]
+    with learn.no_bar(): messages = warnings_of(lambda: learn.fit(5))
+    assert not [s for s in messages if 'a schedule sets them, too' in s]
     assert capsys.readouterr().out.count('reducing lr to 0.1')==1
 
 @dataclass(frozen=True)
@@ -152,8 +152,8 @@ def test_two_texts_show_where_they_differ():
     now,then = shorten_to_difference(a, b)
     assert 'patience=5' in now and 'patience=2' in then and max(len(now), len(then))<=82
     assert shorten_to_difference('short', None)==('short', 'nothing')
-    said = describe_differences(dict(k=b), dict(k=a))['k']
-    assert 'patience=5' in said and 'patience=2' in said
+    difference = describe_differences(dict(k=b), dict(k=a))['k']
+    assert 'patience=5' in difference and 'patience=2' in difference
 
 def test_a_longer_fit_with_a_schedule_is_reported(tmp_path):
     def learner(): return Learner([DataLoader(items, 2)]*2, nn.Linear(3, 1), nn.MSELoss(), path=tmp_path, cbs=CheckpointCallback('1ep'))
@@ -162,8 +162,8 @@ def test_a_longer_fit_with_a_schedule_is_reported(tmp_path):
         def after_batch(self):
             if self.train_iter==12: raise SystemError
     with pytest.raises(SystemError): fit(learner(), 3, 'fit_one_cycle', cbs=Cut())
-    said, = [s for s in said_in(lambda: fit(learner(), 6, 'fit_one_cycle', resume='auto')) if 'is stretched' in s]
-    assert '`lr` goes from' in said
+    message, = [s for s in warnings_of(lambda: fit(learner(), 6, 'fit_one_cycle', resume='auto')) if 'is stretched' in s]
+    assert '`lr` goes from' in message
 
 class Box(Callback):
     order = 90

@@ -70,10 +70,10 @@ def work(rank, world, port, how, cause, at, folder, timeout, boards, late=None, 
     learn = Learner(DataLoaders.from_tensors(x, x.sum(1, keepdim=True), valid_pct=.2, bs=3), nn.Linear(4, 1), nn.MSELoss(), cbs=wrong)
     learn.logger = lambda row: None
     learn.remove_cb(learn.progress)
-    begun,said = time.monotonic(),'ended well'
+    begun,outcome = time.monotonic(),'ended well'
     try: learn.fit(2, cbs=DistributedTrainer(timeout=timeout))
-    except BaseException as e: said = f'{type(e).__name__}: {e}'
-    (folder/f'said{rank}').write_text(json.dumps([said, time.monotonic()-begun]))
+    except BaseException as e: outcome = f'{type(e).__name__}: {e}'
+    (folder/f'said{rank}').write_text(json.dumps([outcome, time.monotonic()-begun]))
     if rank==0 and keeper_ends: keeper_ends()
 
 def run(world, how, cause, folder, at='before_batch', timeout=20., boards=True, **kw):
@@ -92,24 +92,24 @@ def run(world, how, cause, folder, at='before_batch', timeout=20., boards=True, 
     files = [folder/f'said{r}' for r in range(world)]
     return [json.loads(f.read_text()) if f.exists() else None for f in files]
 
-goes_on  = 'slow','frozen'                      # shorter than `timeout`: no process ends
-in_vain  = 'hangs','stays frozen'               # longer: `timeout` ends the wait
-is_lost  = 'killed','exits','leaves','raises'   # detected at once
+short_waits   = 'slow','frozen'                      # shorter than `timeout`: no process ends
+endless_waits = 'hangs','stays frozen'               # longer: `timeout` ends the wait
+failures      = 'killed','exits','leaves','raises'   # detected at once
 
-def named(said): return {int(r) for r in re.findall(r'process (\d+)(?:, which hosts their store,)? (?:is|has|failed)', said)}
+def named(outcome): return {int(r) for r in re.findall(r'process (\d+)(?:, which hosts their store,)? (?:is|has|failed)', outcome)}
 
 def check(world, how, cause, folder, **kw):
     "Run one case; check how each process ended, and which process it names as the cause"
-    timeout = 2. if how in in_vain else 600. if how in is_lost else 20.
-    said = run(world, how, cause, folder, timeout=timeout, **kw)
-    for rank,o in enumerate(said):
-        if how in goes_on: assert o[0]=='ended well', (rank, o)
+    timeout = 2. if how in endless_waits else 600. if how in failures else 20.
+    outcomes = run(world, how, cause, folder, timeout=timeout, **kw)
+    for rank,o in enumerate(outcomes):
+        if how in short_waits: assert o[0]=='ended well', (rank, o)
         elif rank!=cause: assert o[0].startswith('ProcessFailed: ') and named(o[0])=={cause}, (rank, o)
-    if how in in_vain: assert all(o[1]>2 for r,o in enumerate(said) if r!=cause), said    # not before it
-    return said
+    if how in endless_waits: assert all(o[1]>2 for r,o in enumerate(outcomes) if r!=cause), outcomes    # not before it
+    return outcomes
 
 places = {'first':lambda n: 0, 'middle':lambda n: n//2, 'last':lambda n: n-1}
-cases = [(n, how, place) for how in (*goes_on, *in_vain, *is_lost) for place in places for n in (3, 4)]
+cases = [(n, how, place) for how in (*short_waits, *endless_waits, *failures) for place in places for n in (3, 4)]
 fast = [(3, 'slow', 'first'), (4, 'killed', 'middle'), (3, 'frozen', 'last'), (3, 'hangs', 'middle'), (4, 'raises', 'first')]
 
 @few(len(fast), 3)
@@ -139,7 +139,7 @@ def killed_soon():
 @few(1, 1)
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
 @pytest.mark.parametrize('how,keeper_ends', [('leaves',None), *slow(*[(how, None) for how in ('raises','exits','killed')],
-                                                                 *[(how, killed_soon) for how in is_lost])])
+                                                                 *[(how, killed_soon) for how in failures])])
 def test_the_process_that_hosts_the_store_ends_first(tmp_path, how, keeper_ends):
     "Process 1 is the cause; if the store of process 0 ends before process 2 reads it, process 2 blamed process 0"
     check(3, how, 1, tmp_path, late=2, keeper_ends=keeper_ends)
@@ -150,8 +150,8 @@ def test_the_process_that_hosts_the_store_ends_first(tmp_path, how, keeper_ends)
 def test_without_notices_in_the_store(tmp_path, how, monkeypatch):
     "A message between the processes tells which one failed"
     monkeypatch.setattr(Notices, 'read', lambda self: [])
-    said = check(3, how, 1, tmp_path)
-    assert all('process 1 failed' in said[rank][0] for rank in (0, 2)), said
+    outcomes = check(3, how, 1, tmp_path)
+    assert all('process 1 failed' in outcomes[rank][0] for rank in (0, 2)), outcomes
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
@@ -162,10 +162,10 @@ def test_after_the_epoch(tmp_path):
 if __name__=='__main__':   # the table: PYTHONPATH=tests python tests/faults/test_watched_ranks.py [2 3 4] [gloo]
     import tempfile
     for n in map(int, [a for a in sys.argv[1:] if a.isdigit()] or (2, 3, 4)):
-        for how in (*goes_on, *in_vain, *is_lost):
+        for how in (*short_waits, *endless_waits, *failures):
             for place,rank in places.items():
                 with tempfile.TemporaryDirectory() as tmp:
-                    try: said,right = check(n, how, rank(n), Path(tmp), boards='gloo' not in sys.argv),'right'
-                    except AssertionError as e: said,right = [],f'WRONG {e}'
-                took = max([o[1] for o in said if o], default=0)
+                    try: outcomes,right = check(n, how, rank(n), Path(tmp), boards='gloo' not in sys.argv),'right'
+                    except AssertionError as e: outcomes,right = [],f'WRONG {e}'
+                took = max([o[1] for o in outcomes if o], default=0)
                 print(f'{n} {how:<13} {place:<7} {took:5.1f} s  {right}', flush=True)

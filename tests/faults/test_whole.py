@@ -220,8 +220,8 @@ def test_a_log_has_one_writer(cb, tmp_path):
         if self.learn.epoch==0 and self.learn.training and self.learn.iter==1: os.write(write, b'x'); p.wait(60)
     learner(tmp_path, cbs=[logger, Callback(after_batch=other)]).fit(2)
     for fd in (read, write): os.close(fd)
-    said = log.read_text()
-    assert p.returncode and f'is in use by another run (process {os.getpid()} on' in said and 'fname' in said
+    output = log.read_text()
+    assert p.returncode and f'is in use by another run (process {os.getpid()} on' in output and 'fname' in output
     assert len(logger.read_log())==2 and len(names(tmp_path))==1   # and no lock is left
     with pytest.raises(ValueError, match='in use by another run of this process'):
         learner(tmp_path, cbs=[logger.__class__, Callback(before_epoch=lambda cb: learner(tmp_path, cbs=logger.__class__).fit(1))]).fit(1)
