@@ -27,12 +27,12 @@ class TqdmBar(TerminalBar):
             from tqdm.auto import tqdm
         self.tqdm = type('tqdm', (tqdm,), dict(monitor_interval=0))
 
-    def begin(self, what, n):
+    def begin(self, label, n):
         self.end()
-        LineDisplay.begin(self, what, n)
+        LineDisplay.begin(self, label, n)
         self.wrap_streams()
         self.is_terminal = getattr(self.out, 'isatty', bool)()   # then `draw` draws the bar, not tqdm
-        self.bar = self.tqdm(total=n, desc=what, leave=False, dynamic_ncols=not self.is_terminal, mininterval=0,
+        self.bar = self.tqdm(total=n, desc=label, leave=False, dynamic_ncols=not self.is_terminal, mininterval=0,
                              ascii=self.fill=='#', file=io.StringIO() if self.is_terminal else self.out)
         if self.is_terminal: self.draw(0, '')
 
@@ -42,7 +42,7 @@ class TqdmBar(TerminalBar):
         if self.is_terminal: self.draw(i, '')
         else: self.bar.refresh()
 
-    def fitting(self, i, text, width):
+    def format_bar(self, i, text, width):
         self.bar.ncols = width
         return str(self.bar)
 
@@ -65,7 +65,7 @@ displays['tqdm'] = TqdmBar
 # %% ../../nbs/contrib/20_bars.ipynb #9b1eed22
 class RichBar(LineDisplay):
     "Shows rich progress bars for epochs and batches below the rows of the history, and new best values in green"
-    pace = .2                              # seconds between two updates
+    interval = .2                          # seconds between two updates
     bars,epoch_task,batch_task = None,None,None   # the display, its bar of epochs, and its bar of batches
     def __init__(self,
         n_epoch:int=0 # number of epochs in the table; 0: no table
@@ -95,10 +95,10 @@ class RichBar(LineDisplay):
             self.epoch_task = self.bars.add_task('Epochs', total=self.n_epoch, note='', phase='epochs')
         self.bars.update(self.epoch_task, completed=i)
 
-    def begin(self, what, n):
+    def begin(self, label, n):
         self.end()
         self.bars.start()
-        self.batch_task = self.bars.add_task(what, total=n, note='', phase=what.split()[-1])
+        self.batch_task = self.bars.add_task(label, total=n, note='', phase=label.split()[-1])
         self.bars.refresh()
 
     def update(self, i, note=''): self.bars.update(self.batch_task, completed=i, refresh=True, note=note)
@@ -120,7 +120,7 @@ class RichBar(LineDisplay):
             text.rstrip()
             self.bars.console.print(text, soft_wrap=True)
 
-    def room(self): return self.bars.console.width-1 if self.bars.console.is_terminal else math.inf
+    def max_width(self): return self.bars.console.width-1 if self.bars.console.is_terminal else math.inf
 
     def _style(self, row):
         "Return the lines of a row as rich `Text`s: the head in bold, new best values in green"

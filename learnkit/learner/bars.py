@@ -32,12 +32,12 @@ class StreamProxy:
 # %% ../../nbs/learner/10a_terminal_bar.ipynb #6d079d27
 class TerminalBar(LineDisplay):
     "Shows a progress bar on the last line of a terminal, and the rows of the table above it"
-    pace,line,fill = .2,'','█'
+    interval,line,fill = .2,'','█'
     is_active = has_partial_line = False
-    def begin(self, what, n):
+    def begin(self, label, n):
         from fastprogress.fastprogress import ProgressBar
         self.end()
-        super().begin(what, n)
+        super().begin(label, n)
         self.wrap_streams()
         self.bar = ProgressBar(None, total=n or 'noinfer')
         self.bar.on_update = self.draw
@@ -70,20 +70,20 @@ class TerminalBar(LineDisplay):
         "Draw the bar over the previous one, unless other text has left a line unfinished"
         if self.has_partial_line: return
         wipe,n_drawn = self._get_erase_code(),len(self.line)
-        self.line = self.fitting(i, text, min(self.room(), 120))
+        self.line = self.format_bar(i, text, min(self.max_width(), 120))
         line = self.line if wipe else self.line.ljust(n_drawn)   # pad it to cover the previous bar
         self._overwrite_line(f'{wipe}{line}\r')
 
-    def fitting(self,
+    def format_bar(self,
         i:int,     # number of batches done
         text:str,  # the percentage and the times
         width:int  # the maximum number of characters
     ) -> str:
         "Return the bar in the longest form that fits into `width` characters"
-        what,note = self.what,self.bar.comment
+        label,note = self.label,self.bar.comment
         done = f'{100*i//self.n}%' if self.n else i
-        shortest = f'{what.split()[-1]} {done}'
-        forms = [self._format_full_bar(i, text, width), f'{what} {text}', f"{what} {i}/{self.n or '?'} {note}",
+        shortest = f'{label.split()[-1]} {done}'
+        forms = [self._format_full_bar(i, text, width), f'{label} {text}', f"{label} {i}/{self.n or '?'} {note}",
                  f'{shortest} {note}', shortest]
         for form in forms:
             if 0<len(form)<=width: return form
@@ -91,17 +91,17 @@ class TerminalBar(LineDisplay):
 
     def _format_full_bar(self, i, text, width):
         "Return the bar with `width` characters, or '' if the number of batches is unknown or `width` is too small"
-        room = width - len(self.what) - len(text) - 4
+        room = width - len(self.label) - len(text) - 4
         if not self.n or room<5: return ''
         done = room*min(i, self.n)//self.n
-        return f"{self.what} |{self.fill*done}{'-'*(room-done)}| {text}"
+        return f"{self.label} |{self.fill*done}{'-'*(room-done)}| {text}"
 
-    def room(self): return shutil.get_terminal_size().columns - 1
+    def max_width(self): return shutil.get_terminal_size().columns - 1
 
     def _get_erase_code(self):
         "Return the control code that erases the bar if the narrowed terminal has wrapped its line, otherwise ''"
         if not self.line: return ''
-        if len(self.line)<=self.room(): return ''
+        if len(self.line)<=self.max_width(): return ''
         return '\x1b[J'
 
     def erase(self) -> None:
@@ -115,7 +115,7 @@ class TerminalBar(LineDisplay):
 
     def leave(self):
         if self.line and not self.has_partial_line:
-            line = self.line[:self.room()]
+            line = self.line[:self.max_width()]
             self._overwrite_line(f'{self._get_erase_code()}{line}\n')   # written over the echoed ^C
         self.line = ''
 
@@ -160,7 +160,7 @@ def show_style() -> None:
 # %% ../../nbs/learner/10b_notebook_bar.ipynb #81db44fc
 class NotebookBar(LineDisplay):
     "Shows a bar for the epochs, the table, and a bar for the batches, in the output of a notebook cell"
-    pace,keeps_bars = .2,False
+    interval,keeps_bars = .2,False
     master = bar = None
     counts_down = True
     def __init__(self,
@@ -179,7 +179,7 @@ class NotebookBar(LineDisplay):
         bar.total = max(bar.total, i+1)   # there may be more epochs than planned
         self.master.update(i)
 
-    def begin(self, what, n):
+    def begin(self, label, n):
         from fastprogress.fastprogress import progress_bar
         self.end()
         if not self.master: show_style()
@@ -276,7 +276,7 @@ class ProgressCallback(Callback):
         if shows_epochs: n_epoch = learn.n_epoch
         self.mbar = displays[kind](n_epoch)
         self.interval = self.every
-        if self.every is None: self.interval = self.mbar.pace
+        if self.every is None: self.interval = self.mbar.interval
         if self.table: self._write_row(learn.recorder.metric_names)
 
     def _get_display(self):

@@ -82,14 +82,14 @@ class TextTable:
         self.value_widths = [len(names[0]), *[8]*(len(names)-2), 5][:len(names)]   # the last column has times
 
     def write(self,
-        row:list,      # the cells of a row; the column names, to get the header alone
-        room:float=inf # number of characters that fit into a line
+        row:list,           # the cells of a row; the column names, to get the header alone
+        max_width:float=inf # number of characters that fit into a line
     ) -> list: # the lines, each a list of pairs: index of a column, its padded text
         "Return the lines of a row, after those of the header if the row is the first or needs another arrangement"
-        if self.lines and self._measure_width(self._pad_row(row))<=room: return self._pad_row(row)
-        if row==self.names: return self._arrange(room)
+        if self.lines and self._measure_width(self._pad_row(row))<=max_width: return self._pad_row(row)
+        if row==self.names: return self._arrange(max_width)
         self.value_widths = [max(len(cell), need) for cell,need in zip(row, self.value_widths)]
-        return self._arrange(room) + self._pad_row(row)
+        return self._arrange(max_width) + self._pad_row(row)
 
     def _arrange(self, max_width):
         "Arrange the columns, and return the lines of the header"
@@ -158,7 +158,7 @@ def _is_screen(out):
 # %% ../../nbs/learner/05b_display.ipynb #a475371e
 class LineDisplay:
     "Shows progress as plain lines of text: one for each row of the table, and one every 30 seconds"
-    pace = 30. # seconds between two updates
+    interval = 30. # seconds between two updates
     counts_down = False   # does it show the time left in a phase too? Then the time left in the fit is 'left in all'
     def __init__(self,
         n_epoch:int=0 # number of epochs in the table; 0: no table
@@ -169,11 +169,11 @@ class LineDisplay:
     ) -> None: "Do nothing, as `begin` names the epoch in its line; displays with other output override this"
 
     def begin(self,
-        what:str,   # what the bar is for, such as 'Epoch 1/3 train'
+        label:str,  # what the bar is for, such as 'Epoch 1/3 train'
         n:int|None  # number of batches; None: unknown
     ) -> None:
         "Begin to show the progress of one phase of an epoch"
-        self.what,self.n,self.start = what,n,time.perf_counter()
+        self.label,self.n,self.start = label,n,time.perf_counter()
 
     def update(self,
         i:int,      # number of batches done
@@ -184,7 +184,7 @@ class LineDisplay:
 
     def _print_progress(self, i, note):
         took = time.perf_counter() - self.start
-        text = f"{self.what} {i}/{self.n or '?'}, {format_time(took)}"
+        text = f"{self.label} {i}/{self.n or '?'}, {format_time(took)}"
         if self.n and i<self.n:
             left = took*(self.n-i)/i
             text += f' < {format_time(left)}'
@@ -208,9 +208,9 @@ class LineDisplay:
     ) -> list: # the lines, each a list of pairs: index of a column, its padded text
         "Return the lines of a row, at most as wide as the output, after those of the header where they are needed"
         if self.table is None: self.table = TextTable(row)
-        return self.table.write(row, self.room())
+        return self.table.write(row, self.max_width())
 
-    def room(self) -> float: # number of characters
+    def max_width(self) -> float: # number of characters
         "Return the maximum width of a line, which is infinite here"
         return math.inf
 

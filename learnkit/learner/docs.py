@@ -148,7 +148,7 @@ class Doc:
         self.name = getattr(function, '__qualname__', function.__name__).split('<locals>.')[-1]
         self.module = getattr(function, '__module__', function.__name__)
         text = inspect.getdoc(f) or ''
-        self.about = re.sub(r'\n{3,}', '\n\n', re.sub(section_pattern, '', text)).strip()
+        self.text = re.sub(r'\n{3,}', '\n\n', re.sub(section_pattern, '', text)).strip()
         sections  = _split_sections(f, text)
         signature = _get_signature(function)
         self.returned,self.raises = sections.get('Returns', ''),sections.get('Raises', '').splitlines()
@@ -176,7 +176,7 @@ class Doc:
         return f"Returns {': '.join(parts)}"
 
     def __repr__(self):
-        parts = [_wrap(self.name + self.call), self.about]
+        parts = [_wrap(self.name + self.call), self.text]
         parts.append('\n'.join(p.format_in_text() for p in self.params))
         parts.append(_wrap(self._describe_result()))
         if self.raises:
@@ -195,7 +195,7 @@ class Doc:
             errors.append([_format_code(error), _format_html(meaning)])
         return ''.join([
             f'<p><b>{_format_code(self.name + self.call)}</b></p>',
-            f'<p style="white-space:pre-wrap">{_format_html(self.about)}</p>',
+            f'<p style="white-space:pre-wrap">{_format_html(self.text)}</p>',
             _format_table(['<b>parameter</b>','<b>type</b>','<b>default</b>',''], params),
             _format_paragraph(self._describe_result()),
             _format_table(['<b>raises</b>',''], errors),

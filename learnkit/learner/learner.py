@@ -87,21 +87,22 @@ class CastToTensor(Callback):
 
 # %% ../../nbs/learner/35a_fastai.ipynb #bcef1ded
 def default_callbacks(
-    own:Iterable, # the callback classes that a Learner has by default
-    cbs:Any=None  # the callbacks passed to the Learner
-) -> list:        # the default callbacks to add, without those that `cbs` replace
-    "Return learnkit's callbacks in `defaults.callbacks`, after `own` unless `defaults.callbacks` has only learnkit's"
+    default_cbs:Iterable, # the callback classes that a Learner has by default
+    cbs:Any=None          # the callbacks passed to the Learner
+) -> list:                # the default callbacks to add, without those that `cbs` replace
+    "Return learnkit's callbacks in `defaults.callbacks`, after `default_cbs` unless all listed are learnkit's"
     listed = L(getattr(defaults, 'callbacks', None))
     ours,names = [],set()
     for cb in listed:
         cls = _class_of(cb)
         names.add(cls.__name__)
         if issubclass(cls, Callback): ours.append(cb)
-    if 'CastToTensor' in names: own = [*own, CastToTensor]   # fastai was imported, so its tensors may be used
+    if 'CastToTensor' in names:   # fastai was imported, so its tensors may be used
+        default_cbs = [*default_cbs, CastToTensor]
     has_others = len(ours)<len(listed)
     if has_others or not ours:
-        further = [cb for cb in ours if cb not in own]
-        ours = [*own, *further]
+        further = [cb for cb in ours if cb not in default_cbs]
+        ours = [*default_cbs, *further]
     given = [_class_of(cb) for cb in L(cbs)]
     return [cb for cb in ours if not _is_replaced(_class_of(cb), given)]
 

@@ -145,30 +145,30 @@ class CheckShortCuts(Callback):
     def __init__(self): self.n = Counter()   # name of a fast path -> how often it was compared
 
     def compare_paths(self,
-        what:str,         # the name of the fast path, in `n` and in messages
-        fast:Callable,    # function without arguments: runs the fast path
-        slow:Callable,    # function without arguments: runs the slow path
-        snapshot:Callable,# function without arguments: takes a snapshot of everything that both paths change
-        tensors:Callable, # function: result of a path -> tensors to compare, by name
-        room:Callable     # function: slow path's tensors, snapshot from before -> allowed differences, by name
-    ) -> Any:             # the result of `fast`
+        path_name:str,      # the name of the fast path, in `n` and in messages
+        fast:Callable,      # function without arguments: runs the fast path
+        slow:Callable,      # function without arguments: runs the slow path
+        snapshot:Callable,  # function without arguments: takes a snapshot of everything that both paths change
+        tensors:Callable,   # function: result of a path -> tensors to compare, by name
+        tolerances:Callable # function: slow path's tensors, snapshot from before -> allowed differences, by name
+    ) -> Any:               # the result of `fast`
         "Run both paths from the same state and return the result of `fast`; raise WrongShortCut if they differ"
         before,result = snapshot(),fast()
         def slow_tensors(): return tensors(slow())
-        self._compare(what, before, copy_tensors(tensors(result)), slow_tensors, snapshot, room)
+        self._compare(path_name, before, copy_tensors(tensors(result)), slow_tensors, snapshot, tolerances)
         return result
 
-    def _compare(self, what, before, got, slow, snapshot, room=None):
+    def _compare(self, path_name, before, got, slow, snapshot, tolerances=None):
         "Run the slow path from the state `before`, restore the current state; raise WrongShortCut if the paths differ"
         after = snapshot()
         before.restore()
         try:
             expected = copy_tensors(slow())
             allowed  = {}
-            if room is not None: allowed = room(expected, before)
+            if tolerances is not None: allowed = tolerances(expected, before)
             text = describe_first_difference(got, expected, allowed)
         finally: after.restore()
-        self._count_comparison(what, text)
+        self._count_comparison(path_name, text)
 
     def _count_comparison(self, path_name, text):
         "Count a comparison; raise WrongShortCut if `text` describes a difference"

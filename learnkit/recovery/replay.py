@@ -177,7 +177,7 @@ class Replayer(Pausable):
         if rank_distrib(): return
         self.display,self.first_step = displays[find_display_kind()](),first_step
         self.display.begin(f'step {self.until}', self.until-first_step)
-        self.next_update = perf_counter() + self.display.pace
+        self.next_update = perf_counter() + self.display.interval
 
     def _find_collector(self): return self
 
@@ -219,7 +219,7 @@ class Replayer(Pausable):
         now = perf_counter()
         if self.display is None or now<self.next_update: return
         self.display.update(self.learn.train_iter-self.first_step)
-        self.next_update = now + self.display.pace
+        self.next_update = now + self.display.interval
 
     def cleanup(self):
         super().cleanup()

@@ -40,7 +40,7 @@ def wrong(ks, name):
 any_text = {'name','nm','fname','attr','monitor','metric_name','folder','project','experiment','tracking_uri','run_name','hyper'}   # which hyperparameters exist is known with the optimizer
 # Called for each batch, value or file: their arguments have been checked before, or PyTorch raises
 often = '''accuracy accuracy_multi error_rate top_k_accuracy foreground_acc activation_stats sched_cos sched_exp sched_lin sched_no even_mults apply split_batch item_find lower_better
-    map_container to_concat to_detach to_device nested_reorder n_batches write_atomic shapes blend reduce_loss format_time is_matrix'''.split()
+    map_container to_concat to_detach to_device nested_reorder count_batches write_atomic shapes blend reduce_loss format_time is_matrix'''.split()
 # Called by learnkit itself, with arguments that were checked before
 inner = '''ismin_torch notmax_torch pv unsqueeze largest Word EventCalls Place RootMetric CSVFile LogFile MediaRow Sender WandbFile FuncLoader Limited FilteredMethod NestedBuffer TensorBuffer ScalarBuffer GatherPredsCallback ColumnMetric EvaluatorColumn AvgColumns Hypers LRCurve LogRow Time Timestamp PendingHandler Launch ComputedBatches Permutation
     LineDisplay NotebookBar RichBar TerminalBar TqdmBar BatchStream Events TorchMetric as_loader atomic interruptibly uninterrupted rank0_first optional_import nearest marked_handlers replacing_yield accepted_kwargs weight_rule

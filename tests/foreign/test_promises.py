@@ -542,9 +542,9 @@ def test_pa_callbacks_that_are_added_later(tmp_path):
 def test_pa_shows_a_bar_for_training_and_for_validation(monkeypatch):
     shown = []
     class Notes(displays['terminal']):
-        def begin(self, what, n):
-            shown.append((what, n))
-            super().begin(what, n)
+        def begin(self, label, n):
+            shown.append((label, n))
+            super().begin(label, n)
     for kind in displays: monkeypatch.setitem(displays, kind, Notes)
     torch.manual_seed(0)
     model = nn.Linear(4, 2)

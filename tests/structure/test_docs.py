@@ -148,7 +148,7 @@ def test_doc_of_each_public_name():
     for n in names():
         page,said = doc(n.object()),n.shown()
         assert said.splitlines()[0].split('`')[0] in html.unescape(page._repr_html_()), n
-        assert not re.search('^(Args|Returns|Raises).*:$', page.about, re.M), n
+        assert not re.search('^(Args|Returns|Raises).*:$', page.text, re.M), n
         assert [p for p,*_,meaning in page.params if p.lstrip('*') in n.params() and not meaning] == [], n
         if isinstance(n.object(), type) or callable(n.object()): assert {*n.params()}-{'events'} <= {p.lstrip('*') for p,*_ in page.params}, n   # a callback's are listed by name
 

@@ -180,8 +180,8 @@ def test_an_unknown_kind_raises_with_the_known_ones():
 def test_a_kind_of_ones_own():
     got = []
     class Mine(LineDisplay):
-        pace = 0
-        def update(self, i, loss=None): got.append((self.what, i))
+        interval = 0
+        def update(self, i, loss=None): got.append((self.label, i))
         def write(self, line, table=False): got.append(line[0])
     with mock.patch.dict(displays, mine=Mine): make('mine', n=2, nv=1).fit(1)
     assert got==['epoch', ('Epoch 1/1 train',1), ('Epoch 1/1 train',2), ('Epoch 1/1 valid',1), '0']

@@ -12,7 +12,7 @@ from learnkit.callbacks.intervals import EveryCallback
 from learnkit.callbacks.cycles import ValidateEvery
 from learnkit.callbacks.data import OverfitBatches
 from learnkit.observe.evaluate import SanityCheck
-from learnkit.learner.fit import LimitBatches, n_batches
+from learnkit.learner.fit import LimitBatches, count_batches
 from learnkit.loop.run import null_logger
 from learnkit.callbacks.trackers import SaveModelCallback
 from learnkit.data.loaders import DataLoaders
@@ -55,8 +55,8 @@ def test_exactly_so_many(n, nv, train, valid, n_epoch):
     pcts,n_iters = [],set()
     look = Callback(after_batch=lambda cb: (pcts.append(cb.pct_train), n_iters.add(cb.n_iter)) if cb.training else None)
     learn = fit(DataLoaders(*dls), [LimitBatches(train, valid), look], n_epoch)
-    k  = n  if train is None else n_batches(train, n)
-    kv = nv if valid is None else n_batches(valid, nv)
+    k  = n  if train is None else count_batches(train, n)
+    kv = nv if valid is None else count_batches(valid, nv)
     assert [dl.asked for dl in dls]==[[k]*n_epoch, [kv]*n_epoch]
     assert n_iters=={k} and len(learn.recorder.lrs)==k*n_epoch
     assert pcts==pytest.approx([(i+1)/(k*n_epoch) for i in range(k*n_epoch)]) and learn.pct_train==1
@@ -78,7 +78,7 @@ def test_of_two_limits_the_smaller_holds_in_either_order(n, a, b):
     for limits in (a, b), (b, a):
         dl = Sized(batches(n))
         fit(DataLoaders(dl), [LimitBatches(o) for o in limits], 1)
-        assert dl.asked==[min(n_batches(a, n), n_batches(b, n))]
+        assert dl.asked==[min(count_batches(a, n), count_batches(b, n))]
 
 def test_a_part_of_an_unknown_length():
     seen = at('before_batch', throw(KeyError()))

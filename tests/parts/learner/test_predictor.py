@@ -392,7 +392,7 @@ def test_a_forgotten_learner_is_freed():
 # what others notice
 
 def test_no_bar_is_drawn(capsys):
-    learn = classes(); learn.progress.asked,learn.progress.pace = 'lines',0.
+    learn = classes(); learn.progress.kind,learn.progress.every = 'lines',0.
     learn.predict(x[0])
     with Predictor(learn) as predict: predict(x[0])
     assert capsys.readouterr().out=='' and learn.progress in learn.cbs
