@@ -26,8 +26,8 @@ torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = .2
 
 # Hypothesis draws the same examples each time, so that no commit is blocked by an older bug. More of them would find
 # nothing new either; with LEARNKIT_SWEEP=1 in the environment it draws different ones, and many
-anew = bool(os.environ.get('LEARNKIT_SWEEP'))
-hypothesis.settings.register_profile('learnkit', derandomize=not anew, max_examples=500 if anew else 50, deadline=None)
+is_sweep = bool(os.environ.get('LEARNKIT_SWEEP'))
+hypothesis.settings.register_profile('learnkit', derandomize=not is_sweep, max_examples=500 if is_sweep else 50, deadline=None)
 hypothesis.settings.load_profile('learnkit')
 
 def set_seeds(): random.seed(42); np.random.seed(42); torch.manual_seed(42)

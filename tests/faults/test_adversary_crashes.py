@@ -13,7 +13,7 @@ pytestmark = pytest.mark.filterwarnings('ignore')
 # an attribute named like an option of learnkit
 
 class Push(Callback):
-    "As `push_to_hub(private=True)`: an argument that has nothing to do with learnkit"
+    "Has an attribute `private` with another meaning than that of learnkit, as in `push_to_hub(private=True)`"
     def __init__(self, private=False): self.private = private
 
 @pytest.mark.parametrize('value', [True, False, None, 3, 'all', ['x'], {'x':1}])
@@ -124,7 +124,7 @@ def test_a_last_batch_of_one_sample_trains_with_a_batch_norm(bs):
     est = LearnerClassifier(make, 2, bs=bs, random_state=0).fit(X, C)
     assert est.predict(X).shape==(33,)
 
-def test_make_may_look_at_a_batch_when_there_are_weights():
+def test_make_may_read_a_batch_if_there_are_sample_weights():
     def make(dls):
         x,y = dls.one_batch()
         return Learner(dls, nn.Linear(x.shape[1], 2), nn.CrossEntropyLoss(), lr=.01)

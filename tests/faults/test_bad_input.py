@@ -185,7 +185,7 @@ def device_is_not_here(c):
     if torch.cuda.is_available(): raise ValueError('cuda is available')
     learner(dls=DataLoaders(batches(2), device='cuda')).fit(1)
 
-# data sets
+# datasets
 @bad(ValueError, 'dataset is empty')
 def dataset_is_empty(c): DataLoaders.from_dsets([])
 @bad(TypeError, 'dataset', 'str')
@@ -319,7 +319,7 @@ def loss_weight_on_another_device(c):
     on(x, labels, lambda pred, y: F.cross_entropy(pred, y, weight=w)).fit(1)
 @bad(UserWarning, 'training loss is', 'a million times', 'lower learning rate')
 def rate_is_far_too_high(c):
-    alike = torch.ones(8, 4)   # with differing labels, so that no step fits them all: a first step that does ends with a loss of 0
+    alike = torch.ones(8, 4)   # with different labels, so that no step fits them all and the loss is not 0
     Learner(DataLoaders([(alike, labels)]*8, [(alike, labels)]), cls(), F.cross_entropy, lr=1e12).fit(2)
 @bad(ValueError, 'MSELoss', 'float32[8, 1]', 'float32[8]', 'y[:,None]')
 def mse_would_broadcast(c): fixed(c, on(x, y[:,0], nn.MSELoss(), Reg()), dls=good_dls()).fit(1)
@@ -650,7 +650,7 @@ def save_without_a_name(c): learner(path=c.path).save(None)
 @bad(TypeError, 'a dict', 'collate_fn', 'n_inp')
 def two_targets_by_name(c): learner(dls=DataLoaders([dict(input=x, label=y, target=y)]*2)).fit(1)
 
-# the optimizer, its parameters and what sets them
+# the optimizer, its parameter groups and hyperparameters
 @bad(TypeError, 'optimizer', "'adam'", 'torch.optim')
 def optimizer_name_at_creation(c): learner(opt_func='adam')
 @bad(TypeError, 'optimizer', 'None', 'torch.optim')
@@ -659,7 +659,7 @@ def optimizer_is_none(c): learner(opt_func=None)
 def optimizer_is_a_module_class(c): learner(opt_func=nn.Linear)
 @bad(TypeError, 'StepLR', 'not an optimizer', 'TorchScheduler(partial(StepLR')
 def optimizer_is_a_scheduler(c): learner(opt_func=torch.optim.lr_scheduler.StepLR)
-@bad(TypeError, 'optimizer', 'torch.optim.AdamW', 'not 0.1')   # a dict is one of several optimizers
+@bad(TypeError, 'optimizer', 'torch.optim.AdamW', 'not 0.1')   # a dict means several optimizers
 def optimizer_is_its_settings(c): learner(opt_func=dict(lr=.1))
 @bad(TypeError, 'optimizer', '[<class', 'partial')
 def optimizer_in_a_list(c): learner(opt_func=[SGD])
@@ -841,7 +841,7 @@ def interval_in_unknown_units(c): Every('3 foo')
 def interval_is_negative(c): Every(-1)
 
 # arguments of callbacks and policies
-import learnkit.all as lk   # every public name: these are misuses of plug-ins
+import learnkit.all as lk   # every public name
 def misuse(name, do, exc, *words): ROWS.append(pytest.param(do, exc, words, id=name))
 def fitted(c, cbs, **kw): fixed(c, learner(path=c.path, **kw), cbs=()).fit(1, cbs=cbs)
 

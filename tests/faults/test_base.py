@@ -85,7 +85,7 @@ def test_a_run_resumes(base, background, whole, tmp_path):
     assert not differences(whole, state(again))
     assert [*folder(learn).glob('base-*.pth')]==bases and size(list_checkpoints(folder(learn))[0])<WHOLE/8 or base=='each'
 
-def test_what_changes_is_in_each_checkpoint(tmp_path):
+def test_tensors_that_change_are_in_each_checkpoint(tmp_path):
     "Tensors that differ from the base are saved even if they are not trained: statistics of a frozen norm, a teacher"
     learn = killed(tmp_path, CheckpointCallback('1ba', base='digest'))
     names = read_checkpoint(list_checkpoints(folder(learn))[0])['model'].keys()

@@ -200,7 +200,7 @@ def test_D17_means_of_processes_are_weighted(monkeypatch):
 class Odd(Exception):
     def __init__(self, a, b): super().__init__(a, b); self.a,self.b = a,b
 @pytest.mark.parametrize('e', [ValueError(), AssertionError(), Odd(1, 2), OSError(2, 'gone', 'x.txt'), KeyError('k'), UnicodeDecodeError('utf8', b'x', 0, 1, 'bad')], ids=repr)
-def test_D18_errors_stay_what_they_are(e):
+def test_D18_errors_keep_their_class_and_arguments(e):
     "fastai: `raise ValueError` becomes `IndexError: tuple index out of range`, other exceptions lose their arguments"
     class Bad(Callback):
         def before_step(self): raise e
@@ -291,7 +291,7 @@ def test_D26_without_len():
     pcts = []
     learn.fit(2, cbs=at('after_batch', lambda s: pcts.append((s.n_iter, s.pct_train)), lambda s: s.training))
     assert learn.train_iter==6 and len(learn.get_preds()[0])==10 and learn.n_epoch==2
-    assert all(0<=p<=1 for _,p in pcts) and pcts[-1]==(None,1.)   # known from the first epoch's count
+    assert all(0<=p<=1 for _,p in pcts) and pcts[-1]==(None,1.)   # from the length of the first epoch
 
 @pytest.mark.parametrize('args', [(), (None,)], ids=repr)
 def test_D27_without_validation(args):

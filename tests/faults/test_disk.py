@@ -31,12 +31,12 @@ def messages(w, words='could not be written'): return [str(o.message) for o in w
 class Faulty(Failing):
     "Call number `at` fails, with `stays` all later ones too; `fault` is an errno or an exception class"
     def __init__(self, at=None, fault=errno.EIO, stays=False, **kwargs): super().__init__(at, **kwargs); self.fault,self.stays = fault,stays
-    def call(self, name, f, *args, **kwargs):   # the lock has tests of its own
+    def call(self, name, f, *args, **kwargs):   # calls of the lock are not counted: it has its own tests
         if name not in self.only or '.lock' in str(args[:1]): return f(*args, **kwargs)
         self.seen.append(name)
         self.n += 1
         if self.at is None or not (self.n-1==self.at or self.stays and self.n-1>self.at): return f(*args, **kwargs)
-        if name=='write': f(args[0][:len(args[0])//2])   # half of it arrives
+        if name=='write': f(args[0][:len(args[0])//2])   # half of it is written
         if name=='close': f(*args, **kwargs)             # the descriptor is closed in any case
         raise OSError(self.fault, os.strerror(self.fault)) if isinstance(self.fault, int) else self.fault()
 
@@ -130,7 +130,7 @@ def test_the_first_checkpoint_is_read_back(tmp_path, monkeypatch):
     import learnkit.recovery.checkpoint as m
     monkeypatch.setattr(m, 'read_checkpoint', lambda p: read.append(p.name))
     fit(learner(tmp_path/'c', every='2ba'), 1)
-    assert read==['step-00000002.pth']   # once in a fit
+    assert read==['step-00000002.pth']   # once a fit
 
 # metrics and manifests
 
@@ -178,7 +178,7 @@ def test_values_that_are_not_numbers_are_not_among_the_best(tmp_path):
 
 def positions(learn): return [p.stem for p in list_checkpoints(learn.checkpoint.folder)]
 
-def test_how_many_are_kept(tmp_path):
+def test_how_many_checkpoints_are_kept(tmp_path):
     "`keep=2` keeps two positions, the end of the fit being saved once; `keep=None` keeps all"
     assert positions(fit(learner(tmp_path/'a', every='1ep', keep=2)))==['step-00000021-final', 'step-00000014-epoch-1']
     assert positions(fit(learner(tmp_path/'b', every='7ba', keep=3)))==['step-00000021-final', 'step-00000014', 'step-00000007']
@@ -330,7 +330,7 @@ def test_two_runs_in_one_folder(tmp_path):
     assert_same(end(fit(learner(tmp_path/'a', workers=2))), end(resumed))
 
 def test_two_callbacks_in_one_folder(tmp_path):
-    "They would delete each other's checkpoints"
+    "Two CheckpointCallbacks in one folder raise: they would delete each other's checkpoints"
     with pytest.raises(ValueError, match='in use by another run of this process'): fit(learner(tmp_path, cbs=[CheckpointCallback]))
     fit(learner(tmp_path, cbs=[lambda: CheckpointCallback(folder='others')]))
 

@@ -13,7 +13,7 @@ from toys import few, slow
 pytestmark = pytest.mark.skipif(os.name!='posix', reason='calls of POSIX')
 torch.set_num_threads(1)
 
-# a system that fails
+# a file system that fails
 
 class Killed(BaseException): pass
 
@@ -46,7 +46,7 @@ class Failing:
         builtins.open = self.old[1]
 
 class File:
-    "A file whose calls are counted"
+    "A file whose writes and flushes go through `Failing.call`"
     def __init__(self, f, failing): self.f,self.failing = f,failing
     def write(self, b): return self.failing.call('write', self.f.write, bytes(b))
     def flush(self): return self.failing.call('flush', self.f.flush)
@@ -111,7 +111,7 @@ def test_the_order_of_the_calls_of_a_save(trained, tmp_path):
 
 @pytest.mark.skipif(not os.path.isdir('/dev/shm'), reason='no second file system')
 def test_no_file_is_written_to_another_folder(trained, tmp_path, monkeypatch):
-    "A rename from another file system would not be atomic"
+    "Files are not written to TMPDIR: a rename from another file system is not atomic"
     monkeypatch.setattr(tempfile, 'tempdir', '/dev/shm')
     monkeypatch.setenv('TMPDIR', '/dev/shm')
     prepared(trained, tmp_path/'run', True)
@@ -191,7 +191,7 @@ def test_a_missing_file(three, tmp_path):
     with pytest.raises(ValueError, match=f'no {manifest.name} next to it'): read_checkpoint(new)
     manifest.write_bytes(text)
 
-def test_all_checkpoints_assert_previous_is_used(three, tmp_path):
+def test_all_checkpoints_damaged(three, tmp_path):
     "The run starts from the beginning, with a warning for each file"
     folder = tmp_path/'checkpoints'/'fit-1'
     shutil.copytree(three, folder)

@@ -15,7 +15,7 @@ class StopsEarly:
     def __getitem__(self, i):
         if i>=2: raise StopIteration
         return x[i],x[i]
-class TooLong(list):
+class OverstatedLength(list):
     def __len__(self): return 3
 class Stream(IterableDataset):
     def __init__(self, n): self.n = n
@@ -26,7 +26,7 @@ def collate(items):
     return default_collate(items)
 
 whole = TensorDataset(x, x)
-short = dict(data_set=lambda: DataLoader(StopsEarly(), 2), collate_fn=lambda: DataLoader(whole, 2, collate_fn=collate), length=lambda: TooLong([(x[:2],x[:2])]),
+short = dict(data_set=lambda: DataLoader(StopsEarly(), 2), collate_fn=lambda: DataLoader(whole, 2, collate_fn=collate), length=lambda: OverstatedLength([(x[:2],x[:2])]),
              worker=lambda: DataLoader(StopsEarly(), 2, num_workers=1), stream=lambda: DataLoader(Stream(2), 2))
 
 def fit_messages(train, valid=None, cbs=None, n_epoch=2):

@@ -289,7 +289,7 @@ def test_broken_weights_end_the_fit(where, value, bad, n):
         def _now(self): return super()._now() and self.learn.epoch==1
     cbs = [Callback(after_step=breaks)] if where=='weight' else [Once(where, value, (bad,))]
     learn = learner(data(n), *cbs, valid=True)
-    first = divmod(12 + bad + (where in ('gradient','weight')), n)   # these show in the batch after
+    first = divmod(12 + bad + (where in ('gradient','weight')), n)   # these show in the next batch
     with pytest.raises(NonFiniteLoss, match=f'since epoch {first[0]}, batch {first[1]}, and so are weights'): learn.fit(3)
     assert learn.epoch==first[0] and learn.train_iter==12*(first[0]+1)
     assert len(learn.recorder.history)==first[0]
@@ -318,7 +318,7 @@ def test_fp16_overflows_do_not_raise():
     assert learn.mixed_precision.scaler.get_scale()<2.**60
 
 @pytest.mark.parametrize('how', ['warn', 'TerminateOnNaNCallback', 'SkipNaN', 'RollBackOnNaN', 'lr_find', 'valid'])
-def test_where_it_is_expected_nothing_is_raised(how):
+def test_nonfinite_losses_do_not_raise_where_they_are_handled(how):
     cbs = dict(TerminateOnNaNCallback=TerminateOnNaNCallback, SkipNaN=SkipNaN, RollBackOnNaN=RollBackOnNaN).get(how, lambda: [])()
     learn = learner(data(), *([Poison('loss')] if how!='valid' else []), *([cbs] if cbs else []), valid=True)
     if how=='warn': learn.non_finite_check.on_nan = 'warn'
@@ -659,7 +659,7 @@ def test_a_worker_that_dies(how, error, tmp_path):
 def test_workers_end_with_the_fit(e, valid):
     def fail(self):
         if self.learn.training!=valid and self.learn.iter==1: raise e('x')
-    before = {*multiprocessing.active_children()}   # those of other tests
+    before = {*multiprocessing.active_children()}   # workers of other tests
     dls = [DataLoader(Dies(None, ''), 4, num_workers=1) for _ in range(2)]
     learn = Learner(tuple(dls), model(), nn.MSELoss(), default_cbs=False, cbs=[TrainEvalCallback, Callback(after_pred=fail)])
     try: learn.fit(1)

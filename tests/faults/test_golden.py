@@ -103,10 +103,10 @@ def test_saved_weights_load(folder, name, tmp_path):
 @pytest.mark.parametrize('name', ['export.pth', 'export.safetensors'])
 @pytest.mark.parametrize('folder', versions)
 def test_an_export_loads(folder, name):
-    want,note = expected(folder),read_export(folder/name)[0]
+    want,metadata = expected(folder),read_export(folder/name)[0]
     learn = load_learner(folder/name, model())
     assert weights(learn)==want['weights'] and close(plain(learn.model(torch.tensor(want['x']))), want['pred'])
-    assert note['loss']['name']=='MSELoss' and (note['about']=={'by':'golden'} or name!='export.pth')
+    assert metadata['loss']['name']=='MSELoss' and (metadata['about']=={'by':'golden'} or name!='export.pth')
 
 @pytest.mark.parametrize('folder', versions)
 def test_logs_are_read(folder, tmp_path):

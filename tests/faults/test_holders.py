@@ -172,7 +172,7 @@ def check(**kw):
     fitted(whole, 2)
     state,beside = to_serializable(kept.state_dict(), 'kept', copy=True),{k:v.detach().clone() for k,v in state_outside_model(whole).items()}
     other.model.load_state_dict({k:v.clone() for k,v in whole.model.state_dict().items()})
-    load_outside_model(other, beside)   # parameters that only the optimizer has
+    load_outside_model(other, beside)   # parameters that are only in the optimizer
     with warnings.catch_warnings(): warnings.simplefilter('error'); places.load_state_dict(state)
     ends = [[*fitted(learn, 1).recorder.losses] for learn in (whole,other)]
     assert (state or beside) and equal(*ends) and not equal(ends[0], [*fitted(trainer(**kw), 1).recorder.losses])

@@ -139,7 +139,7 @@ def test_folds_of_one_size(kind, tmp_path):
     assert not equal(weights(first), weights(train(1, tmp_path/'other')))
 
 def test_a_random_split_that_is_not_the_same(tmp_path):
-    "It would train on validation samples"
+    "Resuming with another random split raises: it would train on validation samples"
     def make():
         learn = learner(tmp_path, seed=None)
         train,valid = torch.utils.data.random_split(tensors(30), [22, 8])

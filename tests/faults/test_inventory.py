@@ -194,7 +194,7 @@ def plain_loop(model, loss, n=2, after_step=lambda m, own: None):
         with torch.no_grad(): losses.append(sum(f(m(x), y) for x,y in VALID).item()/2)
     return m,own,losses
 
-ONE_LOSS = {'int8':'none', 'meta':'module', 'meta assigned':'none'}   # a sample for these
+ONE_LOSS = {'int8':'none', 'meta':'module', 'meta assigned':'none'}   # only one loss for these models
 CASES = [(model, loss) for model,loss in itertools.product(MODELS, ['none','module']) if ONE_LOSS.get(model, loss)==loss]
 every_case = pytest.mark.parametrize('model,loss', [*CASES, *(('norm',l) for l in LOSSES),
                                                     ('assigned','refers'), ('tied','held')])
