@@ -292,7 +292,7 @@ def trace(kind, at, exc, phase, path):
 
 @pytest.mark.parametrize('exc', CANCELS)
 def test_every_cancel_of_fastai(exc, tmp_path, capsys):
-    "Raised at any event, a Cancel is followed by the same events as in fastai; events where fastai fails are left out"
+    "Raised at any event, a Cancel is followed by the same events as in fastai; events where fastai fails are skipped"
     n = 0
     for i,(at,phase) in enumerate((a,p) for a in EVENTS for p in (True,False)):
         error,calls = trace('fastai', at, exc, phase, tmp_path/f'fastai{i}')

@@ -73,6 +73,8 @@ def test_terminate_on_nan():
             if batch==3: logs['loss'] = float('nan')
     learn = ours([kc.TerminateOnNaN()], 2)
     assert len(learn.recorder.history)==2
+    learn = ours([Break(), kc.TerminateOnNaN()], 2)
+    assert len(learn.recorder.history)<=1 and learn.epoch==0
     class Blown(kc.TerminateOnNaN):
         def on_batch_end(self, batch, logs=None): super().on_batch_end(batch, dict(loss=float('nan')) if batch==3 else logs)
     learn = ours([Blown()], 2)

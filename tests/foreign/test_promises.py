@@ -524,7 +524,7 @@ def test_pa_handler():
     assert seen==[('B',1,2),('A',1,2),('C',1,2)]
 
 def test_pa_callbacks_that_are_added_later(tmp_path):
-    "Also classes of the page that are aliases of learnkit's: they used to be wrapped, and had no effect"
+    "Also the page's classes that are learnkit's own callbacks: they used to be wrapped, and had no effect"
     t = pa_train([], epochs=1)
     handler = t.callback_handler
     handler.add_callback(Given([3., 1., 2.]))
