@@ -190,7 +190,7 @@ class Falls(nn.MSELoss):
     def __init__(self, values): super().__init__(); self.values = [*values]
     def forward(self, pred, targ): return super().forward(pred, targ) if pred.requires_grad else super().forward(pred, targ)*0 + self.values.pop(0)
 
-def within(cbs, losses, tmp_path, n=4, epochs=1, **kw):
+def fit_with_validations(cbs, losses, tmp_path, n=4, epochs=1, **kw):
     "Fit with `n` batches an epoch, validated after every second batch and at the end; return the Learner"
     learn = quiet(n=n, nv=1, loss_func=Falls(losses), path=tmp_path, cbs=[ValidateEvery('2ba'), *cbs], **kw)
     learn.fit(epochs)
@@ -198,7 +198,7 @@ def within(cbs, losses, tmp_path, n=4, epochs=1, **kw):
 
 def test_rows_within_an_epoch_reach_loggers_and_the_history(tmp_path):
     "The rows of ValidateEvery and Evaluator reached no logger, no tracker, and not the history"
-    learn = within([JsonLogger(), CSVLogger(), Evaluator('test', batches(1), every='2ba')], [3., 9., 1., 9., 2.], tmp_path)
+    learn = fit_with_validations([JsonLogger(), CSVLogger(), Evaluator('test', batches(1), every='2ba')], [3., 9., 1., 9., 2.], tmp_path)
     assert [(r['step'], r['valid_loss']) for r in learn.json_logger.read_log() if 'valid_loss' in r]==[(2, 3.), (4, 1.), (4, 2.)]
     assert [(r['step'], r['test_loss']) for r in learn.json_logger.read_log() if 'test_loss' in r]==[(2, 9.), (4, 9.)]
     rows = learn.csv_logger.read_log()
@@ -207,13 +207,13 @@ def test_rows_within_an_epoch_reach_loggers_and_the_history(tmp_path):
 
 def test_trackers_use_rows_within_an_epoch(tmp_path):
     save,early,plateau,enough = SaveModelCallback(), EarlyStoppingCallback(patience=2), ReduceLROnPlateau(patience=1), ThresholdStopper(.4)
-    learn = within([save, plateau], [3., 1., 2., 2.], tmp_path, n=6)
+    learn = fit_with_validations([save, plateau], [3., 1., 2., 2.], tmp_path, n=6)
     assert (save.best, plateau.best, learn.opt.hypers[0]['lr'])==(1., 1., .005) and not torch.equal(learn.model.weight, learner().model.weight)
-    assert within([early], [1., 2., 2., 2., .5, .5], tmp_path, epochs=2).train_iter==6   # the end of an epoch tells nothing new
-    assert within([enough], [1., 2., 2., .3, .5, .5], tmp_path, epochs=2).train_iter==6
+    assert fit_with_validations([early], [1., 2., 2., 2., .5, .5], tmp_path, epochs=2).train_iter==6   # the end of an epoch tells nothing new
+    assert fit_with_validations([enough], [1., 2., 2., .3, .5, .5], tmp_path, epochs=2).train_iter==6
 
 def test_the_best_checkpoint_may_be_one_within_an_epoch(tmp_path):
-    learn = within([CheckpointCallback('1h', best='valid_loss', keep=1)], [3., 1., 2.], tmp_path)
+    learn = fit_with_validations([CheckpointCallback('1h', best='valid_loss', keep=1)], [3., 1., 2.], tmp_path)
     assert [(v, p.name) for v,p in learn.checkpoint.retention.find_best(learn.checkpoint.folder)]==[(1., 'step-00000004.pth')]
     assert checkpoint_info(list_checkpoints(learn.checkpoint.folder)[-1])['done']==4
 

@@ -20,7 +20,7 @@ pytestmark = few(10_000, 2)   # of the slow cases; all with LEARNKIT_SWEEP=1
 
 untils = 'before_batch after_pred after_loss after_backward before_step after_step'.split()
 
-def drawn(seed):
+def draw_settings(seed):
     "The settings of a run, and the actions while it is paused, all drawn from `seed`"
     cfg,r = settings(seed),random.Random(f'paused/{seed}')
     # a warning tells that a stream after an incomplete epoch cannot be resumed exactly
@@ -68,7 +68,7 @@ def stopped(path, cfg):
 
 def differs(seed):
     "The names of what differs at the end of a paused run; None if its callbacks are incompatible"
-    cfg = drawn(seed)
+    cfg = draw_settings(seed)
     with tempfile.TemporaryDirectory() as tmp, warnings.catch_warnings():
         warnings.simplefilter('ignore')
         try: learn = made(Path(tmp)/'a', cfg); all_policies[cfg['policy']](learn, 3)
@@ -80,7 +80,7 @@ def differs(seed):
 
 @pytest.mark.skipif(os.name!='posix', reason='signals')
 @pytest.mark.parametrize('seed', [3, *slow(*range(8))])
-def test_paused_and_resumed(seed): assert not differs(seed), drawn(seed)
+def test_paused_and_resumed(seed): assert not differs(seed), draw_settings(seed)
 
 def paused(*cbs, **kw):
     "A Learner whose fit of two epochs is paused after its second batch"
@@ -448,4 +448,4 @@ def uninterrupted(seed):
         if not e.args or 'continues' not in e.args[0]: raise
         return ['a Ctrl-C of its own was not taken']
 
-if __name__=='__main__': sweep(uninterrupted, drawn, __doc__)
+if __name__=='__main__': sweep(uninterrupted, draw_settings, __doc__)

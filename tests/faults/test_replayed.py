@@ -22,7 +22,7 @@ pytestmark = few(10_000, 2)   # of the slow cases; all with LEARNKIT_SWEEP=1
 
 counted = dict(runs=0, steps=0, losses=0, branches=0)
 
-def drawn(seed):
+def draw_settings(seed):
     "The settings of a run, the checkpoints to remove and the steps to replay, all drawn from `seed`"
     cfg,r = settings(seed),random.Random(f'replayed/{seed}')
     if cfg['policy']=='fine_tune': cfg['policy'] = 'fit'   # it is two fits
@@ -31,14 +31,14 @@ def drawn(seed):
     cfg = with_passes(cfg, seed)
     return {**cfg, 'resumed':random.Random(f'resumed/{seed}').choice([None, None, 5, 11]), 'kept':r.choice([1., .5, .2]), 'steps':[r.random() for _ in range(3)], 'left':r.random(), 'draw':r}
 
-def made(path, cfg):
+def make_learner(path, cfg):
     learn = learner(path, [{**callbacks, **passes}[k] for k in cfg['cbs']], every=cfg['every'], data=lambda: loaders[cfg['data']](cfg['workers']), opt={**opts, **passes_opts}[cfg['opt']], keep=None)
     learn.splitter = halves
     return learn
 
 def on_cpu(model): return {k:v.detach().to('cpu', copy=True) for k,v in model.state_dict().items()}
 
-class Note(Callback):
+class Record(Callback):
     "Records each training batch, its loss, and the weights after it"
     order,acts = 10_000,'nothing'
     def __init__(self): self.seen = []
@@ -52,7 +52,7 @@ def alike(a, b):
 
 def replayed(path, cfg, step, seen):
     "What differs in a replay of `step`"
-    learn,before = made(path, cfg),files(path)
+    learn,before = make_learner(path, cfg),files(path)
     if any(int(p.stem.split('-')[1])<=step for p in list_checkpoints(Run(path).folder)): torch.rand(3), random.random()   # else it begins at the beginning
     at = learn.replay(path, step, fit=partial(all_policies[cfg['policy']], learn, 3))
     batch,left_out = learn.batch,learn.train_iter!=step
@@ -63,33 +63,33 @@ def replayed(path, cfg, step, seen):
     now = learn.paused.state['model'] if learn.paused else on_cpu(learn.model)
     return odd + ['weights']*(not alike(now, seen[step][2])) + ['files']*(files(path)!=before)
 
-def trained(path, cfg, note):
+def trained(path, cfg, record):
     "Fit, killed once and resumed if `cfg['resumed']` is a step; return the Learner"
-    learn,fit = made(path, cfg),all_policies[cfg['policy']]
-    if cfg['resumed'] is None: fit(learn, 3, cbs=note); return learn
-    try: fit(learn, 3, cbs=[note, dies('after_step', cfg['resumed'])])
+    learn,fit = make_learner(path, cfg),all_policies[cfg['policy']]
+    if cfg['resumed'] is None: fit(learn, 3, cbs=record); return learn
+    try: fit(learn, 3, cbs=[record, dies('after_step', cfg['resumed'])])
     except SystemError: pass
     torch.seed(), random.seed()
-    learn,begun = made(path, cfg),list_checkpoints(path/'checkpoints'/'fit-1')
-    del note.seen[int(begun[0].stem.split('-')[1]) if begun else 0:]
-    fit(learn, 3, cbs=note, resume='auto')
+    learn,begun = make_learner(path, cfg),list_checkpoints(path/'checkpoints'/'fit-1')
+    del record.seen[int(begun[0].stem.split('-')[1]) if begun else 0:]
+    fit(learn, 3, cbs=record, resume='auto')
     return learn
 
 def differs(seed):
     "What differs, by steps; None if the callbacks are incompatible"
-    cfg = drawn(seed)
+    cfg = draw_settings(seed)
     with tempfile.TemporaryDirectory() as tmp, warnings.catch_warnings():
         warnings.simplefilter('ignore')
-        path,note = Path(tmp)/'a',Note()
-        try: learn = trained(path, cfg, note)
+        path,record = Path(tmp)/'a',Record()
+        try: learn = trained(path, cfg, record)
         except ValueError: return None   # incompatible callbacks
         run = Run(path)
         counted['runs'] += 1
         for p in list_checkpoints(run.folder)[1:]:
             if cfg['draw'].random()>cfg['kept']: remove_checkpoint(p)
         steps = sorted({int(s*run.train_iter) for s in cfg['steps']})
-        odd = {s:o for s in steps if (o := replayed(path, cfg, s, note.seen))}
-        other,step = made(path, cfg),int(cfg['left']*run.train_iter)
+        odd = {s:o for s in steps if (o := replayed(path, cfg, s, record.seen))}
+        other,step = make_learner(path, cfg),int(cfg['left']*run.train_iter)
         other.branch(path, step, Path(tmp)/'b', fit=partial(all_policies[cfg['policy']], other, 3))
         counted['branches'] += 1
         one,two = end(learn),end(other)
@@ -97,8 +97,8 @@ def differs(seed):
         return [*odd.items(), *[f'branch: {k}' for k in one if not alike(one[k], two[k]) and not (k in ('model','cbs') and 'best' in cfg['cbs'])]]   # which may be of an epoch before the branch
 
 @pytest.mark.parametrize('seed', [1, *slow(*range(2, 10))])
-def test_replayed(seed): assert not differs(seed), drawn(seed)
+def test_replayed(seed): assert not differs(seed), draw_settings(seed)
 
 if __name__=='__main__':
-    try: sweep(differs, drawn, __doc__)
+    try: sweep(differs, draw_settings, __doc__)
     finally: sys.stdout.write(f'{counted}\n')

@@ -106,7 +106,7 @@ def test_no_false_alarm(cbs, tmp_path):
     "learnkit's callbacks cause no warning"
     assert resume_warnings(tmp_path, *(cb() for cb in cbs))==[]
 
-class Knows(Stream):
+class StatefulStream(Stream):
     "A stream whose state lacks the global generators"
     def __iter__(self):
         for x,y in super().__iter__(): yield x+torch.rand(()),y
@@ -117,7 +117,7 @@ class Knows(Stream):
     (lambda: DataLoader(tensors(), BS, num_workers=2, in_order=False), '`in_order=False`'),
     *slow((lambda: DataLoader(Stream(torch.Generator()), BS, num_workers=1, persistent_workers=True), 'its workers persist, and have drawn random numbers'),
           (lambda: DataLoader(Items(transform(WithState)), BS, num_workers=1), 'changes that workers make to their data, the state of Adds'),
-          (lambda: stateful_loader(Knows(torch.Generator()), BS, num_workers=1), 'draw random numbers, which the state of StatefulDataLoader omits'))])
+          (lambda: stateful_loader(StatefulStream(torch.Generator()), BS, num_workers=1), 'draw random numbers, which the state of StatefulDataLoader omits'))])
 def test_inexact_loaders_are_warned_of(make, words, tmp_path):
     "Loaders whose order or random numbers depend on their workers used to resume inexactly without a warning"
     message, = [w for w in resume_warnings(tmp_path, data=make, n=1) if 'set_vital' not in w]   # of torchdata

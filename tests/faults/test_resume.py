@@ -95,7 +95,7 @@ def stopped(make, *crashes, n=EPOCHS):
     return fit(make(), n)
 
 @pytest.mark.parametrize('k', [1, *slow(*range(2, PER)), PER, *slow(*range(PER+1, EPOCHS*PER)), EPOCHS*PER])
-def test_every_batch(k, tmp_path):
+def test_killed_after_every_batch(k, tmp_path):
     straight = end(fit(learner(tmp_path/'a')))
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b'), Crash(k))))
 
@@ -103,7 +103,7 @@ def test_every_batch(k, tmp_path):
 @pytest.mark.parametrize('at,valid', [('before_epoch',True), ('before_train',False), ('before_batch',False), ('after_pred',False), ('after_backward',False), ('after_step',False),
                                       ('after_train',False), ('before_validate',True), ('after_pred',True), ('after_validate',True), ('after_epoch',True), ('before_save_checkpoint',False),
                                       ('after_save_checkpoint',False), ('after_fit',True)])
-def test_everywhere_in_an_epoch(at, valid, tmp_path):
+def test_killed_at_every_event_of_an_epoch(at, valid, tmp_path):
     n,every = EPOCHS*PER if at=='after_fit' else PER,'7ba' if 'save' in at else '2ba'
     straight = end(fit(learner(tmp_path/'a', every=every)))
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', every=every), Crash(n, at, valid))))
@@ -151,7 +151,7 @@ def test_every_batch_of_an_accumulation(k, tmp_path):
 
 @few(1, 2)
 @pytest.mark.parametrize('event', ['before_validate', 'before_batch', 'after_pred', 'after_loss', 'after_batch', 'after_validate'])
-def test_everywhere_in_a_validation(event, tmp_path):
+def test_killed_at_every_event_of_a_validation(event, tmp_path):
     "Also in its last batch; the validation loader draws random numbers, too"
     straight = end(fit(learner(tmp_path/'a'), 2))
     def crash(self):
@@ -162,7 +162,7 @@ def test_everywhere_in_a_validation(event, tmp_path):
 
 @few(2, 2)
 @pytest.mark.parametrize('every', ['1ba', '3ba', '1ep', '2ep', '10sp', '0.2dur', '1h'])
-def test_how_often_does_not_matter(every, tmp_path):
+def test_the_checkpoint_interval_does_not_matter(every, tmp_path):
     straight = end(fit(learner(tmp_path/'a', every='1ep')))
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', every=every), Crash(4), Crash(12))))
 
@@ -310,7 +310,7 @@ def test_disk_full_raises_on_request(tmp_path, monkeypatch):
     monkeypatch.setattr(torch, 'save', full)
     with pytest.raises(OSError, match='No space left'): fit(learner(tmp_path, on_error='raise'))
 
-def test_in_the_background(tmp_path):
+def test_checkpoints_in_the_background(tmp_path):
     straight = end(fit(learner(tmp_path/'a')))
     assert_same(straight, end(stopped(lambda: learner(tmp_path/'b', background=True), Crash(5), Crash(13))))
 

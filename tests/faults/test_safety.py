@@ -128,7 +128,7 @@ def same(a, b):
     return a==b
 
 @pytest.mark.parametrize('name', _names)
-def test_load(name, tmp_path):
+def test_load_rejects_hostile_files(name, tmp_path):
     learn = learner(tmp_path)
     data,words = hostile(dict(model=learn.model.state_dict(), opt=learn.opt.state_dict()), tmp_path/'ran')[name]
     (tmp_path/'models').mkdir()
@@ -138,14 +138,14 @@ def test_load(name, tmp_path):
     assert same(before, everything(learn)) and sorted(p.name for p in tmp_path.rglob('*'))==['models', 'x.pth']
 
 @pytest.mark.parametrize('name', _names)
-def test_checkpoint(name, tmp_path):
+def test_read_checkpoint_rejects_hostile_files(name, tmp_path):
     learn = learner(tmp_path)
     data,words = hostile(learn._run_state(0), tmp_path/'ran')[name]
     with pytest.raises(ValueError, match=words): read_checkpoint(with_note(tmp_path/'step-1.pth', data))
     assert not (tmp_path/'ran').exists()
 
 @pytest.mark.parametrize('name', _names)
-def test_load_learner(name, tmp_path):
+def test_load_learner_rejects_hostile_files(name, tmp_path):
     learn = learner(tmp_path)
     good = read_state(learn.export('x'))
     data,words = hostile(good, tmp_path/'ran')[name]
@@ -226,7 +226,7 @@ def test_checkpoints_that_do_not_fit(key, tmp_path):
 
 @pytest.mark.parametrize('note', [b'', b'{', b'[]', b'3', b'{"sha256": 1}', b'{"sha256": 1, "size": "x"}', b'['*100_000,
                                   b'\xff\xfe', b'{"size": 1e999, "sha256": null}'])
-def test_notes(note, tmp_path):
+def test_invalid_notes_raise(note, tmp_path):
     path = with_note(tmp_path/'step-1.pth', saved(dict(a=1)))
     path.with_suffix('.json').write_bytes(note)
     with pytest.raises(ValueError): read_checkpoint(path)

@@ -13,16 +13,16 @@ from toys import slow
 
 state = dict(model=dict(w=torch.arange(12.).view(3, 4), n=torch.tensor(5), e=torch.zeros(0, 2)), opt=[torch.ones(5, dtype=torch.bfloat16)], epoch=3)
 
-def written(folder):
+def write_folder(folder):
     "Write the shards to `folder`; return the state without its tensors, and the list of files"
     rest,parts = split_shards(state, torch.is_tensor)
     return rest,write_shards(parts, folder)
 
-def listed(folder, files):
+def list_files(folder, files):
     "The list of the files with their current sizes and digests, as an attacker would write it"
     return {k:[(p := folder/k).stat().st_size, hashlib.sha256(p.read_bytes()).hexdigest()] for k in files}
 
-def changed(folder, change):
+def change_metadata(folder, change):
     "Change the metadata in a folder"
     meta = pickle.loads((folder/'.metadata').read_bytes())
     change(meta)
@@ -49,11 +49,11 @@ harms = dict(out=(put('relative_path', '../../secret'), 'not a file of this chec
 @pytest.mark.parametrize('name', harms)
 def test_invalid_metadata_raises(name, tmp_path):
     folder = tmp_path/'a'/'x.shards'
-    rest,files = written(folder)
+    rest,files = write_folder(folder)
     (tmp_path/'secret').write_bytes((folder/'__0_0.distcp').read_bytes())
     change,words = harms[name]
-    changed(folder, change)
-    with pytest.raises(ValueError, match=words): read_shards(rest, folder, listed(folder, files))
+    change_metadata(folder, change)
+    with pytest.raises(ValueError, match=words): read_shards(rest, folder, list_files(folder, files))
 
 class ByName(pickle._Pickler):
     "Pickles members of an `Enum` as Debian 12's Python 3.11.2 does; or `evil` in their place"
@@ -62,19 +62,19 @@ class ByName(pickle._Pickler):
 
 @pytest.mark.parametrize('evil', [None, (torch.Size, 'numel'), (SerializationFormat, '__class__'), (SerializationFormat, 'mro'), ('x', 'join')])
 def test_members_that_an_older_python_pickled(evil, tmp_path):
-    rest,files = written(tmp_path)
+    rest,files = write_folder(tmp_path)
     meta,out = pickle.loads((tmp_path/'.metadata').read_bytes()),BytesIO()
     p = ByName(out); p.evil = evil; p.dump(meta)
     assert b'getattr' in out.getvalue()
     (tmp_path/'.metadata').write_bytes(out.getvalue())
-    if evil is None: assert same(state, read_shards(rest, tmp_path, listed(tmp_path, files)))
+    if evil is None: assert same(state, read_shards(rest, tmp_path, list_files(tmp_path, files)))
     else:
-        with pytest.raises(ValueError, match='damaged'): read_shards(rest, tmp_path, listed(tmp_path, files))
+        with pytest.raises(ValueError, match='damaged'): read_shards(rest, tmp_path, list_files(tmp_path, files))
 
 @pytest.mark.parametrize('files', [[1], {'.metadata':3}, {'../secret':[1, 'x']}, {'':[1, 'x']}, {'..':[1, 'x']}, {}, {'.metadata':[1]}], ids=str)
 def test_an_invalid_list_of_files_raises(files, tmp_path):
     folder = tmp_path/'a'/'x.shards'
-    rest,good = written(folder)
+    rest,good = write_folder(folder)
     with pytest.raises(ValueError): read_shards(rest, folder, {**good, **files} if files and isinstance(files, dict) else files)
 
 def test_pieces_must_fill_a_tensor():
@@ -92,7 +92,7 @@ def same(a, b):
 def test_random_damage(n, tmp_path):
     "Random changes with valid checksums raise a ValueError or give tensors of the written number, type and shape"
     folder = tmp_path/'x.shards'
-    rest,files = written(folder)
+    rest,files = write_folder(folder)
     good = {k:(folder/k).read_bytes() for k in files}
     r,refused = random.Random(n),0
     assert same(state, read_shards(rest, folder, files))
@@ -109,7 +109,7 @@ def test_random_damage(n, tmp_path):
             for k,d in good.items(): (folder/k).write_bytes(d)
             k = r.choice(['.metadata', '.metadata', '__0_0.distcp'])
             for _ in range(r.choice([1, 1, 2, 4])): (folder/k).write_bytes(damage((folder/k).read_bytes()) or b'x')
-            try: got = read_shards(rest, folder, listed(folder, files))
+            try: got = read_shards(rest, folder, list_files(folder, files))
             except ValueError: refused += 1; continue
             for a,b in zip([*state['model'].values(), *state['opt']], [*got['model'].values(), *got['opt']]): assert (a.shape,a.dtype)==(b.shape,b.dtype)
     assert refused>n//2

@@ -21,7 +21,7 @@ class Generated(Items):
     def __iter__(self):
         for i in range(self.n): yield self.item(i)
 
-class Going(Items):
+class Continuing(Items):
     def __iter__(self): return map(self.item, range(self.n))
 
 class Listed(Items):
@@ -32,7 +32,7 @@ class Listed(Items):
 def test_a_cancel_that_ends_a_generator_is_an_error(cls, bad):
     "A `CancelBatch` in a generator ends it, and so used to end the epoch silently after two of five batches"
     with pytest.raises(RuntimeError, match='has ended it, so its data after batch'): learner_on(DataLoader(cls(bad), 4)).fit(1)
-    with pytest.raises(RuntimeError, match='has ended it'): learner_on(list(DataLoader(Going(None), 4)), DataLoader(cls(bad), 4)).fit(1)
+    with pytest.raises(RuntimeError, match='has ended it'): learner_on(list(DataLoader(Continuing(None), 4)), DataLoader(cls(bad), 4)).fit(1)
 
 @pytest.mark.parametrize('workers', [1, 2])
 def test_a_cancel_that_ends_a_generator_in_a_worker_is_an_error(workers):
@@ -48,7 +48,7 @@ def test_a_generator_function_as_data():
 
 @pytest.mark.parametrize('workers', [0, 1])
 def test_an_iterator_that_can_continue_does(workers):
-    learn = learner_on(DataLoader(Going(9), 1, num_workers=workers))
+    learn = learner_on(DataLoader(Continuing(9), 1, num_workers=workers))
     seen = []
     learn.fit(1, cbs=at('after_pred', lambda cb: seen.append(int(cb.learn.xb[0][0,0]))))
     assert seen==[i for i in range(20) if i!=9]

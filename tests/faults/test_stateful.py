@@ -131,7 +131,7 @@ def test_crash_after_crash(kind, straight, tmp_path):
 @pytest.mark.parametrize('every', ['3ba', '1ep', '2ep'])
 @pytest.mark.parametrize('kind', ['dataset','own','torchdata'])
 @few(3)
-def test_how_often_does_not_matter(kind, every, straight, tmp_path):
+def test_the_checkpoint_interval_does_not_matter(kind, every, straight, tmp_path):
     assert_same(straight(kind), end(stopped(lambda: learner(tmp_path, DATA[kind], every=every), Crash(6), Crash(11))))
 
 class Noisy(Dataset):

@@ -55,7 +55,7 @@ def test_given_rates_of_groups_are_not_scaled():
     fit(learn)
     assert np.allclose(rates.rates, [[.1, .2]]*2)
 
-class OfTimm:
+class TimmScheduler:
     "Multiplies by `lr_scale`, as the schedulers of timm do"
     t_in_epochs = False
     def __init__(self, opt):
@@ -71,7 +71,7 @@ class OfTimm:
 
 def test_a_scheduler_of_timm_multiplies_by_it_itself():
     model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
-    learn = Learner([DataLoader(items, 5)], model, nn.MSELoss(), opt_func=layered(model), lr=.1, cbs=[TorchScheduler(OfTimm), rates := Rates()])
+    learn = Learner([DataLoader(items, 5)], model, nn.MSELoss(), opt_func=layered(model), lr=.1, cbs=[TorchScheduler(TimmScheduler), rates := Rates()])
     fit(learn)
     assert np.allclose(rates.rates, [[.05, .1], [.025, .05]])
 

@@ -14,7 +14,7 @@ from toys import few, slow
 
 torch.set_num_threads(1)
 
-def does_wrong(how, folder):
+def misbehave(how, folder):
     "Do what `how` names, in the process that is the cause"
     if how=='slow': time.sleep(3.5)
     if how=='frozen': stop(folder, awake=True)
@@ -34,7 +34,7 @@ def stop(folder, awake=False):
         os._exit(0)
     os.kill(me, signal.SIGSTOP)
 
-class Wrong(Callback):
+class Misbehaving(Callback):
     "Makes one process misbehave at an event of the second epoch"
     def __init__(self, how, rank, at, folder):
         super().__init__()
@@ -42,7 +42,7 @@ class Wrong(Callback):
         setattr(self, at, self.act)
     def act(self):
         mine = self.rank==int(os.environ['RANK']) and self.learn.epoch==1
-        if mine and (not self.learn.training or self.learn.iter==1): does_wrong(self.how, self.folder)
+        if mine and (not self.learn.training or self.learn.iter==1): misbehave(self.how, self.folder)
 
 def answer_late(after):
     "Delay by `after` seconds the moment when this process finds out why its fit failed"
@@ -65,9 +65,9 @@ def work(rank, world, port, how, cause, at, folder, timeout, boards, late=None, 
     join_group(timeout=30.)
     torch.manual_seed(1)
     x = torch.randn(12*world, 4)
-    wrong = Wrong(how, cause, at, folder)
-    if acts: wrong.acts = acts
-    learn = Learner(DataLoaders.from_tensors(x, x.sum(1, keepdim=True), valid_pct=.2, bs=3), nn.Linear(4, 1), nn.MSELoss(), cbs=wrong)
+    misbehaving = Misbehaving(how, cause, at, folder)
+    if acts: misbehaving.acts = acts
+    learn = Learner(DataLoaders.from_tensors(x, x.sum(1, keepdim=True), valid_pct=.2, bs=3), nn.Linear(4, 1), nn.MSELoss(), cbs=misbehaving)
     learn.logger = lambda row: None
     learn.remove_cb(learn.progress)
     begun,outcome = time.monotonic(),'ended well'
