@@ -1,4 +1,4 @@
-"""Cycles begin and end where a count by hand says, and a Learner that is closed stays closed"""
+"""Cycles begin and end at the expected batches, and a closed Learner stays closed"""
 import gc, subprocess, sys, tempfile, weakref
 from pathlib import Path
 import pytest, torch
@@ -17,7 +17,7 @@ from toys import at, batches, learner, slow, throw, weights
 quick = settings(max_examples=30, deadline=None)
 
 class Log(Callback):
-    "Writes down cycles and batches in their order"
+    "Records cycles and batches in order"
     saves = ('seen',)
     def __init__(self): self.seen = []
     def before_cycle(self): self.seen.append(f'<{self.learn.cycle}')
@@ -26,8 +26,8 @@ class Log(Callback):
     def before_batch(self):
         if self.learn.training: self.seen.append(self.learn.train_iter)
 
-def by_hand(n, n_epoch, k, epochs=False):
-    "What `Log` writes for cycles of `k` batches, or epochs"
+def expected_log(n, n_epoch, k, epochs=False):
+    "The records of `Log` for cycles of `k` batches, or of `k` epochs"
     seen,size = [],k*n if epochs else k
     for i in range(n*n_epoch):
         if i%size==0: seen.append(f'<{i//size}')
@@ -37,12 +37,12 @@ def by_hand(n, n_epoch, k, epochs=False):
 
 @quick
 @given(st.integers(1, 7), st.integers(1, 5), st.integers(1, 9), st.booleans())
-def test_cycles_agree_with_a_count_by_hand(n, n_epoch, k, epochs):
+def test_cycles_begin_and_end_at_the_expected_batches(n, n_epoch, k, epochs):
     log = Log()
     learn = learner(n=n, cbs=[log, Cycles(f"{k}{'ep' if epochs else 'ba'}")])
     learn.logger = null_logger
     learn.fit(n_epoch)
-    assert log.seen==by_hand(n, n_epoch, k, epochs)
+    assert log.seen==expected_log(n, n_epoch, k, epochs)
 
 def test_samples_and_a_second_fit():
     log = Log()
@@ -54,7 +54,7 @@ def test_samples_and_a_second_fit():
 @pytest.mark.parametrize('every', ['2ba', '2ep', '3ba'])
 @pytest.mark.parametrize('stop', [1, *slow(3), 4, *slow(6, 8)])
 def test_resume(tmp_path, every, stop):
-    "A cycle that has begun does not begin again in a resumed run"
+    "A resumed run does not begin a running cycle again"
     def make(): return learner(n=4, cbs=[log := Log(), Cycles(every), CheckpointCallback('1ba', folder=folder)], path=tmp_path),log
     class Killed(BaseException): pass
     folder = 'whole'; whole,a = make(); whole.fit(4)
@@ -83,7 +83,7 @@ def test_exceptions_in_the_events(ev, exc):
     else: assert exc is CancelFit
     on.clear(); log.seen.clear()
     learn.fit(1)
-    assert log.seen==by_hand(4, 1, 2)
+    assert log.seen==expected_log(4, 1, 2)
 
 def test_checkpoint_events_come_last():
     "After evaluations and trackers, before the run is saved"
@@ -107,18 +107,18 @@ def test_checkpoint_events_do_not_change_the_training():
 def test_bad_cycles(bad):
     with pytest.raises((ValueError,TypeError)): Cycles(bad)
 
-# the end
-class Keeps(Callback):
+# closing a Learner
+class LogsClose(Callback):
     def __init__(self, log, name, fails=()): self.log,self.label,self.fails = log,name,fails
-    def _hear(self, ev):
+    def _record(self, ev):
         self.log.append((ev, self.label))
         if ev in self.fails: raise self.fails[ev]
-    def before_close(self): self._hear('before')
-    def after_close(self): self._hear('after')
+    def before_close(self): self._record('before')
+    def after_close(self): self._record('after')
 
 def test_close_in_reverse_and_once():
     log = []
-    learn = learner(cbs=[Keeps(log, 'a'), Keeps(log, 'b')])
+    learn = learner(cbs=[LogsClose(log, 'a'), LogsClose(log, 'b')])
     learn.fit(1); learn.close(); learn.close()
     assert log==[('before','b'),('before','a'),('after','b'),('after','a')]
     for f in (lambda: learn.fit(1), learn.validate, learn.get_preds, lambda: learn.predict(torch.ones(4)), learn.__enter__):
@@ -127,13 +127,13 @@ def test_close_in_reverse_and_once():
 
 def test_every_callback_is_called():
     log,errors = [],[OSError('first'), ValueError('second')]
-    learn = learner(cbs=[Keeps(log, 'a', dict(before=errors[1])), Keeps(log, 'b', dict(before=errors[0])), Keeps(log, 'c', dict(after=KeyError('third')))])
+    learn = learner(cbs=[LogsClose(log, 'a', dict(before=errors[1])), LogsClose(log, 'b', dict(before=errors[0])), LogsClose(log, 'c', dict(after=KeyError('third')))])
     with pytest.raises(OSError, match='first') as e: learn.close()
     assert len(log)==6 and sum('then failed' in n for n in e.value.__notes__)==2
     learn.close()
     assert len(log)==6 and learn._closed
 
-def test_not_in_a_run():
+def test_close_raises_in_a_running_fit():
     learn = learner()
     with pytest.raises(RuntimeError, match='a `fit` is running'): learn.fit(1, cbs=at('after_batch', lambda cb: cb.learn.close()))
     assert not learn._closed
@@ -163,7 +163,7 @@ ls[3].close()
     assert res.stdout.split('\n')==['B is closed']*2+[''] and res.stderr.count('OSError: gone')==2 and 'ZeroDivisionError' in res.stderr and res.returncode==1
 
 def test_not_kept_alive():
-    learn = learner(cbs=Keeps([], 'a'))._close_at_exit()
+    learn = learner(cbs=LogsClose([], 'a'))._close_at_exit()
     learn.fit(1)
     ref = weakref.ref(learn)
     del learn; gc.collect()

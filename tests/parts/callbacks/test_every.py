@@ -1,4 +1,4 @@
-"""Intervals: due exactly where a closed formula says, for any lengths; and ValidateEvery does not change the training"""
+"""Intervals are due exactly where a closed formula says, for any lengths; ValidateEvery does not change the training"""
 import math
 from fractions import Fraction
 import pytest, torch
@@ -100,7 +100,7 @@ class Known(Ragged):
     def __len__(self): return len(self.sizes[0])
 
 class Watch(Callback):
-    "Records when each of several Everys is due: after how many batches of the whole run, or at which epoch, as -1-epoch"
+    "Records when each of several Everys is due: the number of batches so far, or -1-epoch for an epoch"
     run_valid,modes,saves = False,('fit',),('everys','done')
     def __init__(self, *specs, order=0): self.all,self.due,self.done,self.order = [Every(o) for o in specs],[[] for _ in specs],0,order
     def state_dict(self): return dict(everys=[o.state_dict() for o in self.all], done=self.done)
@@ -133,7 +133,7 @@ sizes = st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=6), min_size=1
 @quick
 @given(sizes, st.integers(1, 12), st.integers(1, 40), st.integers(1, 4))
 def test_batches_samples_epochs(sizes, ba, sp, ep):
-    "For epochs and batches of any size, in a loader without `len`; four Everys count independently"
+    "Four Everys count independently, with epochs and batches of any size and a loader without `len`"
     watch = Watch(f'{ba}ba', f'{sp}sp', f'{ep}ep', lambda learn: learn.train_iter%3==0)
     fit(Ragged(sizes), watch, len(sizes))
     flat = sum(sizes, [])
@@ -154,7 +154,7 @@ def test_fractions_of_the_run(part, n, n_epoch):
 @quick
 @given(parts, st.integers(1, 3), st.integers(1, 5), st.integers(1, 5), st.data())
 def test_start_epoch(part, ep, n, n_epoch, data):
-    "With `start_epoch` and no saved state, epochs and fractions of the run are due where they are in the whole run"
+    "With `start_epoch` and no saved state, epochs and fractions are due where they are in an uninterrupted run"
     start = data.draw(st.integers(0, n_epoch))
     whole,rest = Watch(f'{part}dur', f'{ep}ep'),Watch(f'{part}dur', f'{ep}ep')
     fit(Known([[1]*n]), whole, n_epoch)
@@ -166,7 +166,7 @@ def test_start_epoch(part, ep, n, n_epoch, data):
 @quick
 @given(st.integers(1, 12), st.integers(1, 40), st.integers(1, 3), parts, st.integers(2, 5), st.booleans(), st.data())
 def test_resume(ba, sp, ep, part, n_epoch, late, data):
-    "Stopped after an epoch and resumed from the state, loaded before the fit or in `before_fit`: due as without the stop"
+    "After an epoch, a state loaded before the fit or in `before_fit` makes the Everys due as in an uninterrupted run"
     stop = data.draw(st.integers(1, n_epoch))
     specs = f'{ba}ba',f'{sp}sp',f'{ep}ep',f'{part}dur'
     whole,first,second = [Watch(*specs) for _ in range(3)]
@@ -187,7 +187,7 @@ def test_mid_epoch_resume():
     assert due + [b(learn) for _ in range(4)]==[False,False,True,False,True,False,False,True]
 
 @pytest.mark.parametrize('load', [False, 'before', 'in before_fit'])
-def test_every_fit_begins_anew(load):
+def test_each_fit_starts_a_new_count(load):
     watch,dl = Watch('4ba'),Known([[1]*6])
     state = dict(everys=[dict(count=3, times=0)], done=0)
     cbs = [watch]
@@ -212,7 +212,7 @@ class Clock:
 @quick
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=20), st.integers(1, 60), st.integers(0, 20))
 def test_time(steps, minutes, stop):
-    "With a clock of our own: the time between the first run and the one that resumes it does not count"
+    "With a fake clock, the time between a run and the run that resumes it does not count"
     with pytest.MonkeyPatch.context() as mp:
         clock = Clock()
         mp.setattr(module, 'monotonic', clock)
@@ -231,7 +231,7 @@ def test_time(steps, minutes, stop):
             got.append(every(None))
         assert [i+1 for i,o in enumerate(got) if o]==crossings(sums(steps), minutes)
 
-def test_an_every_made_of_another_has_its_own_count():
+def test_an_every_made_from_another_has_its_own_count():
     a = Every('2ba'); a(None)
     b = Every(a)
     assert (b.count, b.value, b.unit)==(0, 2, 'ba') and a.count==1
@@ -275,7 +275,7 @@ def test_after_batch_is_handled_only_for_intervals_within_an_epoch():
     for spec,heard in (('1ep',False), (2,False), (None,False), ('1ba',True), ('1s',True), (lambda learn: True,True)):
         assert EveryCallback(print, spec).run_train is ValidateEvery(spec).run_train is heard
 
-def test_an_error_in_f_is_seen():
+def test_an_error_in_f_propagates():
     learn = learner(cbs=EveryCallback(throw(KeyError('oh')), '2ba'))
     with pytest.raises(KeyError) as e: learn.fit(1)
     assert any('EveryCallback' in n for n in e.value.__notes__)
@@ -306,7 +306,7 @@ def test_validation_does_not_change_the_training(every):
     assert drop(a.recorder.history.epochs)==drop(b.recorder.history)
     assert a.validate_every.history
 
-def test_rows_are_those_of_an_evaluation_by_hand():
+def test_rows_equal_a_hand_written_evaluation():
     plain = []
     def evaluate(cb):
         model = cb.learn.model.eval()
@@ -330,7 +330,7 @@ def test_rows_in_the_table(every, label, capsys):
 
 @pytest.mark.parametrize('kw', [dict(default_cbs=False), dict()])
 def test_logger(kw):
-    "It works without a Recorder; with metrics of the training data, those of the validation have a prefix"
+    "It works without a Recorder; with training metrics, validation metrics have a prefix"
     from learnkit.learner.learner import TrainEvalCallback
     from learnkit.measure.recorder import Recorder
     rows = []
@@ -343,7 +343,7 @@ def test_logger(kw):
 @quick
 @given(st.integers(1, 4), st.integers(1, 7), st.integers(0, 3), st.integers(1, 2))
 def test_every_nth_epoch_is_validated_once(n, n_epoch, start, batches_each):
-    "The others have no value; the weights are those of any fit, and a tracker sees what there is"
+    "Other epochs have no value, the weights do not change, and a tracker reads only the existing values"
     seen,start = [],min(start, n_epoch)
     once = at('before_validate', lambda cb: seen.append(cb.learn.epoch), lambda cb: cb.learn.mode=='fit', order=70)
     learn,plain = learner(n=batches_each, metrics=mae, cbs=[ValidateEvery(f'{n}ep'), once, OnBetter(lambda learn: None)]),learner(n=batches_each)
@@ -370,7 +370,7 @@ def test_no_validation_set():
 @pytest.mark.parametrize('ev', ['before_validate', 'before_batch', 'after_loss', 'after_validate'])
 @pytest.mark.parametrize('exc', [KeyboardInterrupt, ZeroDivisionError, CancelFit])
 def test_an_exception_during_validation_leaves_no_trace(ev, exc):
-    "The Learner can be used as before"
+    "Afterwards the Learner works as before"
     boom = at(ev, throw(exc('boom')), lambda cb: cb.learn.mode=='validate')
     learn = learner(cbs=ValidateEvery('2ba'))
     try: learn.fit(2, cbs=boom)

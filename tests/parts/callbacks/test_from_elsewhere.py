@@ -1,5 +1,5 @@
-"""What people rely on in other libraries: schedulers by frequency and timm's, adaptive clipping, unfreezing by schedule, groups by name, a history
-in a file; each beside a loop or a formula by hand, and resumed in the middle"""
+"""Features known from other libraries: schedulers with a frequency and timm's, adaptive clipping, gradual unfreezing,
+groups by name, a history in a file. Each is compared with a plain loop or formula, and resumed in the middle of a fit"""
 import importlib.util, sys, tempfile, types, warnings
 from functools import partial
 import pytest, torch
@@ -35,7 +35,7 @@ def mk(n, *cbs, **kw):
 @quick
 @given(n=st.integers(1, 5), epochs=st.integers(1, 4), every=st.integers(1, 4), acc=st.integers(1, 3), interval=st.sampled_from(['step','epoch']))
 def test_frequency(n, epochs, every, acc, interval):
-    "By hand: the scheduler steps after each `every`-th step of the optimizer, or epoch"
+    "As in a plain loop, the scheduler steps after every `every` optimizer steps, or epochs"
     opt = SGD([nn.Parameter(torch.zeros(1))], .1)
     sched,rates,seen = tls.ExponentialLR(opt, .5),[],0
     for _ in range(epochs):
@@ -49,7 +49,7 @@ def test_frequency(n, epochs, every, acc, interval):
         if interval=='epoch': opt.step(); seen += 1; sched.step() if seen%every==0 else None
     learn = mk(n, TorchScheduler(partial(tls.ExponentialLR, gamma=.5), interval, frequency=every), GradientAccumulation(f"{acc}ba"), lr=.1)
     learn.fit(epochs)
-    if interval=='epoch' or n%acc==0: assert learn.recorder.lrs==pytest.approx(rates)   # the last step of an epoch is noted with the next batch
+    if interval=='epoch' or n%acc==0: assert learn.recorder.lrs==pytest.approx(rates)   # a scheduler step at the end of an epoch shows in the rate of the next batch
 
 @pytest.mark.parametrize('interval', ['step','epoch'])
 @pytest.mark.parametrize('kill', [1, 4, 5, 7])
@@ -70,7 +70,7 @@ def test_bad_frequency():
 
 # timm's
 def timm_scheduler():
-    "The module, without the models, which need torchvision"
+    "Return timm.scheduler, imported without timm's models, which need torchvision"
     if (spec := importlib.util.find_spec('timm')) is None: pytest.skip('timm is not installed')
     if 'timm' not in sys.modules:
         package = types.ModuleType('timm')
@@ -90,7 +90,7 @@ def timm_makes(t):
 
 @pytest.mark.parametrize('name', ['cosine','updates','step','plateau','noise'])
 def test_timm(name, tmp_path):
-    "As in timm's own script: after each update, and after each epoch with the metric; and resumed after each batch"
+    "As in timm's script, it steps after each update, and after each epoch with the metric; a resumed run does too"
     make = timm_makes(timm_scheduler())[name]
     m,data,valid = net(),batches(3),batches(2, seed=1)
     opt = SGD(m.parameters(), .05)
@@ -110,7 +110,7 @@ def test_timm(name, tmp_path):
     whole = go(tmp_path/'whole')
     assert whole.recorder.lrs==pytest.approx(rates) and len(set(rates))>1
     assert torch.allclose(weights(whole), torch.cat([p.detach().flatten() for p in m.parameters()]), atol=1e-6)
-    assert whole.opt.hypers[0]['lr']==.05 and 'initial_lr' not in whole.opt.param_groups[0]   # put back
+    assert whole.opt.hypers[0]['lr']==.05 and 'initial_lr' not in whole.opt.param_groups[0]   # restored
     for kill in (2, 3, 7):
         stop = at('after_batch', throw(SystemError()), lambda cb: cb.learn.training and cb.learn.train_iter==kill, order=200)
         with pytest.raises(SystemError): go(tmp_path/f'{kill}', stop)
@@ -128,7 +128,7 @@ def test_timm_from_a_later_epoch(name):
 
 # adaptive clipping
 def agc(p, g, ratio, eps):
-    "By the formula of the paper, unit by unit"
+    "The gradient clipped by the paper's formula, unit by unit"
     res = g.clone()
     for i in range(len(p)) if p.ndim>1 else [slice(None)]:
         most,norm = ratio*max(p[i].norm().item(), eps),g[i].norm().item()
@@ -153,7 +153,7 @@ def test_adaptive_clipping(shape, ratio, seed, zero):
     learn.fit(1)
     assert torch.allclose(m.w, want, atol=1e-12)
 
-def test_adaptive_clipping_leaves_alone():
+def test_adaptive_clipping_skips_parameters_by_name():
     plain,clipped,some = mk(1),mk(1, AdaptiveGradientClip(1e-4)),mk(1, AdaptiveGradientClip(1e-4, skip='4.*'))
     for l in (plain, clipped, some): l.fit(1)
     equal = lambda a,b: [torch.equal(p, q) for p,q in zip(a.model.parameters(), b.model.parameters())]
@@ -167,7 +167,7 @@ def test_bad_adaptive_clipping(kw):
 @quick
 @given(st.dictionaries(st.integers(0, 5), st.integers(-3, 2), min_size=1, max_size=3), st.integers(0, 3))
 def test_gradual_unfreezing(plan, start):
-    "What is trained in an epoch, by the plan; momentum of what was trained before stays"
+    "In each epoch, exactly the groups of the plan are trainable"
     seen = {}
     def note(cb): seen[cb.learn.epoch] = [l[0].requires_grad for l in layers(cb.learn.model)]
     learn = mk(1, GradualUnfreezing(plan), at('before_train', note), splitter=layers, opt_func=partial(SGD, momentum=.9))
@@ -222,7 +222,7 @@ def test_the_history_of_a_fit_in_a_file(tmp_path):
     with pytest.raises(ValueError, match='no rows'): History.from_file(tmp_path/'x.json')
 
 # outputs with names
-def test_a_mapping_may_give_loss_and_logits():
+def test_a_mapping_may_return_loss_and_logits():
     class Own(nn.Linear):
         def forward(self, x, labels): out = super().forward(x); return dict(p=out, e=F.mse_loss(out, labels))
     data = [dict(x=x, labels=y) for x,y in batches(3)]

@@ -1,4 +1,4 @@
-"""Functions as handlers: which calls go through, and intervals of training at any event"""
+"""Functions as handlers: which calls a filter lets through, and training intervals at any event"""
 import pytest, torch
 from hypothesis import given, settings, strategies as st
 from learnkit.loop.callback import Callback, handler_of
@@ -10,7 +10,7 @@ from toys import at, learner
 quick = settings(max_examples=30, deadline=None)
 
 def calls(name, n_epoch=3, n=5, cbs=(), start_epoch=0, **kw):
-    "After how many batches, counted by hand, a function at event `name` was called in a fit"
+    "The numbers of trained batches at which a function at event `name` was called in a fit"
     done,got = [start_epoch*n],[]
     count = at('after_batch', lambda cb: done.append(done[-1]+1), lambda cb: cb.learn.training and cb.learn.mode=='fit', order=-50)
     learn = learner(n, cbs=[count, *cbs])
@@ -18,28 +18,28 @@ def calls(name, n_epoch=3, n=5, cbs=(), start_epoch=0, **kw):
     learn.fit(n_epoch, start_epoch=start_epoch)
     return got
 
-def by_every(every, n_epoch=3, n=5):
-    "After how many batches an EveryCallback acts"
+def every_callback_calls(every, n_epoch=3, n=5):
+    "The numbers of trained batches at which an EveryCallback acts"
     got = []
     learner(n, cbs=EveryCallback(lambda learn: got.append(learn.train_iter), every)).fit(n_epoch)
     return got
 
 @pytest.mark.parametrize('every', ['1ba', '4ba', '10sp', '0.3dur', '100h'])
-def test_an_interval_is_that_of_every(every): assert calls('after_batch', every=every)==by_every(every)
+def test_an_interval_is_due_as_in_every_callback(every): assert calls('after_batch', every=every)==every_callback_calls(every)
 
 @pytest.mark.parametrize('every', ['1ep', '2ep', '5ep'])
-def test_epochs(every): assert calls('after_epoch', every=every)==by_every(every)
+def test_epochs(every): assert calls('after_epoch', every=every)==every_callback_calls(every)
 
 @quick
 @given(st.integers(1, 9), st.integers(1, 6), st.integers(1, 3), st.sampled_from(['before_batch', 'after_pred', 'after_step']))
-def test_at_another_event_it_is_the_next_one(k, n, n_epoch, name):
-    "The first call of the event after the interval is over; in training those of the next batch, unless validation comes first"
+def test_at_another_event_the_next_one_is_called(k, n, n_epoch, name):
+    "The handler runs at the first such event after the interval has passed, in validation too"
     ends = [i for i in range(k, n*n_epoch+1, k)]
     want = [i for i in ends if i<n*n_epoch] if name=='after_step' else ends
     assert calls(name, n_epoch, n, every=f'{k}ba')==want
 
-def test_only_training_is_measured():
-    "Neither validation nor what is validated or predicted in between"
+def test_only_training_batches_count():
+    "Batches of validation, and of `validate` and `get_preds` within the fit, do not count"
     more = at('after_batch', lambda cb: (cb.learn.validate(), cb.learn.get_preds()), lambda cb: cb.learn.training and cb.learn.mode=='fit')
     assert calls('after_batch', every='4ba', cbs=[more])==calls('after_batch', every='4ba')
     learn,got = learner(3),[]
@@ -47,7 +47,7 @@ def test_only_training_is_measured():
     learn.validate(); learn.get_preds()
     assert got==[]
 
-def test_each_fit_begins_anew():
+def test_each_fit_starts_a_new_count():
     learn,got = learner(3),[]
     learn.on('after_batch', every='2ba')(lambda learn: got.append(learn.train_iter))
     learn.fit(1); learn.fit(1)
@@ -55,7 +55,7 @@ def test_each_fit_begins_anew():
 
 @pytest.mark.parametrize('stop', [1, 2])
 def test_resume(stop):
-    "Stopped after an epoch and continued from the state: called where it would have been"
+    "A fit continued from a saved state calls the handler where an uninterrupted fit does"
     def run(state=None, n_epoch=3, start_epoch=0):
         cb = OnCallback(lambda learn: got.append((learn.epoch, learn.iter)), 'before_step', Filter(every='4ba'))
         if state: cb.load_state_dict(state)
@@ -75,5 +75,5 @@ def test_mistakes(kw, words):
     with pytest.raises((ValueError,TypeError)) as e: Filter(**kw)
     assert words in str(e.value)
 
-def test_over_a_method_a_filter_counts_calls():
+def test_an_interval_on_a_method_raises():
     with pytest.raises(TypeError, match='learn.on'): Filter(every='5ba')(lambda self: 0)

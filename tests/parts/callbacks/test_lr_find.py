@@ -1,4 +1,4 @@
-"""The learning-rate finder, and `unchanged`, on which it stands: whatever is raised where, a fit afterwards is a fit without"""
+"""The learning-rate finder and `unchanged`, which it uses: whatever is raised inside, a later fit is unaffected"""
 import random
 from copy import deepcopy
 from functools import partial
@@ -26,7 +26,7 @@ from toys import at, batches, learner, throw, weights
 pytestmark = pytest.mark.filterwarnings('ignore:no learning rate is suggested')
 
 class Net(nn.Module):
-    "All that a model can keep: a buffer that is replaced, one that is not saved, a counter, a hidden state, a generator of its own"
+    "State of every kind: a replaced buffer, a non-persistent one, a counter, a hidden state, a random generator"
     def __init__(self):
         super().__init__()
         self.body,self.head = nn.Sequential(nn.Linear(4,8), nn.BatchNorm1d(8), nn.Dropout(.2)),nn.Linear(8,1)
@@ -53,7 +53,7 @@ def dls(kind='shuffle'):
     if kind=='generator': return DataLoaders(DataLoader(ds, 8, shuffle=True, generator=torch.Generator().manual_seed(5)), valid)
     if kind=='sampler':   return DataLoaders(DataLoader(ds, 8, sampler=RandomSampler(ds, generator=torch.Generator().manual_seed(5))), valid)
     class Own:
-        "A loader with randomness of Python and of NumPy"
+        "A loader that draws from the generators of Python and NumPy"
         def __init__(self): self.rng,self.npr = random.Random(4),np.random.default_rng(4)
         def __len__(self): return 5
         def __iter__(self):
@@ -65,8 +65,8 @@ def make(kind='shuffle', opt='sgd', **kw):
     kw.setdefault('opt_func', OPTS[opt])
     return Learner(dls(kind), Net(), nn.MSELoss(), lr=.01, splitter=lambda m: [list(m.body.parameters()), list(m.head.parameters())], **kw)
 
-def facts(learn):
-    "All that could have changed, as plain data"
+def all_state(learn):
+    "All state that a run could change, as plain data"
     m,opt = learn.model,learn.opt
     def plain(o):
         if isinstance(o, torch.Tensor): return o.detach().double().flatten().tolist(), str(o.dtype)
@@ -80,27 +80,27 @@ def facts(learn):
         cbs=[(type(cb).__name__, cb.run) for cb in learn.cbs]))
 
 def run(find=None, first=0, **kw):
-    "A fit, or two with `find(learn)` in between"
+    "The state after a fit, or after `first` epochs, `find(learn)` and a fit"
     learn = make(**kw)
     with learn.no_bar(), learn.no_logging():
         if first: learn.fit_one_cycle(first)
         if find is not None:
-            before,ids = facts(learn),[id(p) for p in [*learn.model.parameters(), *learn.model.buffers()]]
+            before,ids = all_state(learn),[id(p) for p in [*learn.model.parameters(), *learn.model.buffers()]]
             try: find(learn)
             except (ValueError, KeyboardInterrupt): pass
-            assert facts(learn)==before and ids==[id(p) for p in [*learn.model.parameters(), *learn.model.buffers()]]
+            assert all_state(learn)==before and ids==[id(p) for p in [*learn.model.parameters(), *learn.model.buffers()]]
         learn.fit_one_cycle(2)
-    return facts(learn)
+    return all_state(learn)
 
 quick = partial(Learner.lr_find, num_it=12, show_plot=False)
 
 def test_a_range_test_has_no_columns_of_a_validation():
-    "None is done"
+    "A range test runs no validation, so its rows have no validation columns"
     learn = learner(n=5, nv=2, metrics=lambda p,t: p.mean())
     with learn.no_logging(): learn.fit(3, cbs=LRFinder(num_it=12))
     assert [len(r) for r in learn.recorder.values]==[1]*2 and [*learn.recorder.metric_names]==['epoch','train_loss','time']
 
-# no trace
+# nothing changes
 @pytest.mark.parametrize('kind', ['shuffle','generator','sampler','own'])
 @pytest.mark.parametrize('first', [0,1])
 def test_fit_after_lr_find(kind, first): assert run(quick, first, kind=kind)==run(None, first, kind=kind)
@@ -119,16 +119,16 @@ def test_ways_to_run(find): assert run(find)==run()
                                                                'before_load','after_load','after_create'))]),
        st.integers(0, 3), st.sampled_from([ValueError, KeyboardInterrupt, CancelBatch, CancelStep, CancelTrain, CancelEpoch, CancelFit]), st.integers(0, 1), st.sampled_from([-20, 0, 99]))
 @settings(max_examples=20)
-def test_whatever_is_raised(ev, k, exc, first, order):
-    "Any exception, at any event, any number of hearings in: a fit afterwards is a fit without"
+def test_after_any_exception_a_fit_is_unchanged(ev, k, exc, first, order):
+    "After any exception at any call of any event in `lr_find`, a fit gives the same result as without it"
     def find(learn):
-        heard = []
+        calls = []
         def f(cb):
-            heard.append(1)
-            if len(heard)==k+1: raise exc()
+            calls.append(1)
+            if len(calls)==k+1: raise exc()
         with learn.added_cbs(at(ev, f, order=order)):
             try: quick(learn)
-            except RuntimeError as e: assert 'was raised in' in str(e)   # a Cancel without a scope
+            except RuntimeError as e: assert 'was raised in' in str(e)   # a Cancel raised outside of its scope
     assert run(find, first)==_without(first)
 
 @given(st.sampled_from([e for e in event if e.startswith(('before_fit','before_epoch','before_batch','after_loss','before_step','after_step','after_batch','after_cancel_fit',
@@ -136,21 +136,21 @@ def test_whatever_is_raised(ev, k, exc, first, order):
        st.integers(0, 3), st.sampled_from([ValueError, KeyboardInterrupt, CancelBatch, CancelStep, CancelFit, None]), st.integers(0, 1), st.sampled_from([-20, 99]))
 @settings(deadline=None, max_examples=15)
 def test_finder_in_a_fit(ev, k, exc, first, order):
-    "An `LRFinder` in a `fit` left ruined weights if the fit failed: what is trained afterwards is trained as if it had not been there"
-    heard,learn = [],make()
+    "A fit with an `LRFinder`, failed or not, changes no later fit; a failed one used to leave bad weights"
+    calls,learn = [],make()
     def f(cb):
-        heard.append(1)
-        if exc and len(heard)==k+1: raise exc()
+        calls.append(1)
+        if exc and len(calls)==k+1: raise exc()
     with learn.no_bar(), learn.no_logging():
         if first: learn.fit_one_cycle(first)
         try: learn.fit(3, cbs=[LRFinder(num_it=12), at(ev, f, order=order)])
         except (ValueError, KeyboardInterrupt): pass
-        except RuntimeError as e: assert 'was raised in' in str(e)   # a Cancel without a scope
+        except RuntimeError as e: assert 'was raised in' in str(e)   # a Cancel raised outside of its scope
         learn.fit_one_cycle(2)
-    assert facts(learn)==_without(first)
+    assert all_state(learn)==_without(first)
 
 def test_a_fit_with_a_finder_is_a_range_test(tmp_path):
-    "Trackers would have saved the worst of models as the best; here only the Recorder hears of it, and keeps the curve"
+    "Only the Recorder is active and keeps the curve; trackers would save a bad model as the best one"
     learn = make(path=tmp_path, cbs=[SaveModelCallback(), CSVLogger()])
     with learn.no_bar():
         learn.fit(9, cbs=LRFinder(num_it=12, stop_div=False))
@@ -159,7 +159,7 @@ def test_a_fit_with_a_finder_is_a_range_test(tmp_path):
         other = make()
         with other.no_bar(): quick(other, stop_div=False)
         assert (lrs,losses)==(other.recorder.lr_curve.lrs,other.recorder.lr_curve.losses)
-        learn.add_cb(LRFinder(num_it=12)); learn.fit(9)   # also one that is the Learner's
+        learn.add_cb(LRFinder(num_it=12)); learn.fit(9)   # also as a callback of the Learner
         assert not list(tmp_path.iterdir())
 
 _known = {}
@@ -180,7 +180,7 @@ def test_ready_made_optimizer():
     a.fit(2); b.fit(2)
     assert torch.equal(weights(a), weights(b))
 
-def test_gradients_that_are_there_stay():
+def test_existing_gradients_are_kept():
     learn = make()
     for p in learn.model.parameters(): p.grad = torch.ones_like(p)
     grads = [p.grad for p in learn.model.parameters()]
@@ -196,17 +196,17 @@ def test_no_files(tmp_path):
     tmp_path.chmod(0o700)
 
 def test_state_of_callbacks():
-    "All attributes are put back, those that it does not save and `run` too: once only what was in `saves` was"
-    heard = []
+    "All attributes are restored, including `run` and those not in `saves`; only those in `saves` used to be"
+    calls = []
     class Counts(Callback):
         saves = 'n','scaler'
         def __init__(self): self.n,self.scaler,self.seen = 0,None,[]
         def before_batch(self):
-            self.n += 1; self.seen.append(self.learn.mode); heard.append(self.learn.mode)
+            self.n += 1; self.seen.append(self.learn.mode); calls.append(self.learn.mode)
             if self.scaler is None: self.scaler = nn.Linear(1,1)
     learn = make(cbs=Counts)
     with learn.no_bar(): quick(learn)
-    assert set(heard)=={'lr_find'} and (learn.counts.n,learn.counts.scaler,learn.counts.seen)==(0,None,[])
+    assert set(calls)=={'lr_find'} and (learn.counts.n,learn.counts.scaler,learn.counts.seen)==(0,None,[])
     learn.counts.run = False
     with learn.no_bar(): quick(learn)
     assert learn.counts.run is False
@@ -229,13 +229,13 @@ def test_lazy_layers_raise():
     with pytest.raises(ValueError, match='call the model once'): quick(learn)
 
 @pytest.mark.parametrize('within', ['fit','validate'])
-def test_not_within_a_run(within):
+def test_lr_find_raises_in_a_running_fit_or_validation(within):
     learn = make()
     learn.add_cb(at('after_batch', lambda cb: quick(cb.learn)))
     with learn.no_bar(), pytest.raises(RuntimeError, match=f'inside a running `{within}`'): learn.fit(1) if within=='fit' else learn.validate()
 
 def test_unchanged_keeps_callbacks():
-    "A callback that the trial added for good is gone, one that it removed is back"
+    "A callback added inside is removed at the end, and one removed inside is added back"
     learn = make()
     names = [cb.name for cb in learn.cbs]
     with learn.unchanged(): learn.add_cb(Callback()); learn.remove_cb(learn.progress)
@@ -243,7 +243,7 @@ def test_unchanged_keeps_callbacks():
 
 # the run
 def test_rates_and_losses():
-    "As a loop by hand: the rate of a batch beside the smoothed loss after it"
+    "As in a plain loop, the curve pairs the rate of each batch with the smoothed loss after it"
     learn = learner(n=5, opt_func=SGD)
     m = deepcopy(learn.model)
     learn.lr_find(1e-5, .1, 20, stop_div=False, show_plot=False)
@@ -268,7 +268,7 @@ def test_divergence_ends_the_curve():
     assert seen[-1]-len(losses)<10
 
 def test_losses_below_zero_continue():
-    "A multiple of a negative minimum is no limit"
+    "A negative minimum sets no limit: a multiple of it would be below it"
     learn = learner(n=5, opt_func=SGD, loss_func=lambda p,y: F.mse_loss(p, y)-100)
     learn.lr_find(1e-5, 1e-2, 30, show_plot=False)
     assert len(learn.recorder.lr_curve.lrs)==30
@@ -283,19 +283,19 @@ def test_nan_ends_the_curve():
     assert len(learn.recorder.lr_curve.lrs)==13 and len(seen)==20
 
 def test_callbacks_by_mode():
-    "What trains takes part, what records does not; no validation, no row, no warning of nan"
-    heard = set()
+    "Callbacks that train run, those that track do not; no validation, no row, no warning about NaN"
+    calls = set()
     class Trains(Callback):
-        def before_step(self): heard.add('trains')
-        def before_validate(self): heard.add('validates')
+        def before_step(self): calls.add('trains')
+        def before_validate(self): calls.add('validates')
     class Tracks(Callback):
         modes = 'fit',
-        def before_fit(self): heard.add('tracks')
+        def before_fit(self): calls.add('tracks')
     learn = make(cbs=[Trains, Tracks, ParamScheduler({'lr': SchedLin(1.,1.)})])
     rows = []
     learn.logger = rows.append
     quick(learn, end_lr=1e30, stop_div=False)
-    assert heard=={'trains'} and not rows and learn.logger==rows.append
+    assert calls=={'trains'} and not rows and learn.logger==rows.append
 
 def test_too_short():
     learn = make()
@@ -314,7 +314,7 @@ def test_bad_settings(call, err, words):
     with pytest.raises(err, match=words): call(learn)
     assert torch.equal(weights(learn), before)
 
-def test_pictures():
+def test_plots():
     plt = pytest.importorskip('matplotlib.pyplot')
     learn = make()
     with learn.no_bar(): res = learn.lr_find(num_it=60, suggest_funcs=(valley, partial(slide, thresh=.01)))
@@ -335,13 +335,13 @@ def test_suggestions_are_fastais(losses):
     lrs,ls = torch.logspace(-7, 1, len(losses)),torch.tensor(losses)
     for f in (valley, slide, minimum, steep):
         (a,(ax,ay)),(b,(bx,by)) = getattr(fs, f.__name__)(lrs, ls, 100),f(lrs, ls, 100)
-        assert b==pytest.approx(a, rel=1e-4) or f is steep, f.__name__   # of equally steep ones, float32 picks another
+        assert b==pytest.approx(a, rel=1e-4) or f is steep, f.__name__   # float32 picks another of several equally steep points
         if f in (valley, minimum): assert (bx,by)==pytest.approx((float(ax),float(ay)), rel=1e-4)
 
 @given(st.lists(st.floats(0, 100, width=32), max_size=30), st.integers(0, 30))
 @settings(deadline=None, max_examples=100)
 def test_suggestions_of_any_curve(losses, nans):
-    "A rate of the curve, or None; never an error"
+    "The suggestion is a rate of the curve or None; nothing is raised"
     losses = losses[:nans] + [float('nan')]*(len(losses)-nans)
     lrs = [10**(i/10-5) for i in range(len(losses))]
     curve = LRCurve(lrs, losses, 20, [valley, minimum, steep, slide])
@@ -354,8 +354,8 @@ def test_short_curves_raise(f):
     with pytest.raises(ValueError, match='not a curve'): f([.1,.2], [1.])
     assert getattr(SuggestionMethod, f.__name__.capitalize()) is f
 
-def test_a_suggestion_of_your_own():
-    "Written for fastai: it gets tensors"
+def test_a_user_written_suggestion_function():
+    "A function written for fastai receives tensors"
     def flattest(lrs, losses, num_it):
         i = (losses[1:]-losses[:-1]).abs().argmin()
         return lrs[i].item(),(lrs[i].item(),losses[i])

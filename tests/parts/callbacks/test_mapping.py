@@ -1,4 +1,4 @@
-"""Mappings, auxiliary modules, item indices, event checks: numbers and the order of the data stay as without them"""
+"""Mappings, auxiliary modules, item indices and event checks change neither results nor the order of the data"""
 import re, warnings
 from functools import partial
 import pytest, torch
@@ -28,7 +28,7 @@ quick = settings(max_examples=40, deadline=None)
 @quick
 @given(st.dictionaries(st.sampled_from('abcdef'), st.integers()), st.dictionaries(st.sampled_from('abcdef'), st.sampled_from('abcdefgh')))
 def test_renamed(d, names):
-    "A bijection on the keys that loses no value, or an error"
+    "Renaming keys is a bijection that loses no value, or raises"
     new = [names.get(k, k) for k in d]
     try: res = rename_keys(d, names)
     except KeyError: assert set(names)-set(d)
@@ -82,7 +82,7 @@ def test_wrong_names_at_the_first_batch():
     with pytest.raises(TypeError, match='the output is a Tensor'): learner(cbs=MapOutputs(dict(a='b'))).fit(1)
 
 # auxiliary modules
-class Has(Callback):
+class HasModule(Callback):
     def __init__(self): self.own = nn.Linear(1,1)
 class Loss:
     def __init__(self): self.parts = {'a':nn.Linear(1,1)}
@@ -91,7 +91,7 @@ def with_teacher(pred, y, teacher): return F.mse_loss(pred, y)
 
 @pytest.mark.parametrize('how', ['loss object', 'partial', 'callback', 'learner', 'list'])
 def test_modules_are_moved(how):
-    cb,loss,teacher = Has(),Loss(),nn.Linear(1,1)
+    cb,loss,teacher = HasModule(),Loss(),nn.Linear(1,1)
     learn = learner(loss_func=partial(with_teacher, teacher=teacher) if how=='partial' else loss, cbs=[MoveModules, cb])
     learn.critic,learn.critics = nn.Linear(1,1),[nn.Linear(1,1)]
     m = {'loss object':loss.parts['a'], 'partial':teacher, 'callback':cb.own, 'learner':learn.critic, 'list':learn.critics[0]}[how]
@@ -99,7 +99,7 @@ def test_modules_are_moved(how):
     try: learn.validate()
     except (NotImplementedError, RuntimeError, ValueError): pass
     assert m.weight.device.type=='meta'
-    without = learner(cbs=[c := Has()]); without.dls.to('meta')
+    without = learner(cbs=[c := HasModule()]); without.dls.to('meta')
     try: without.validate()
     except (NotImplementedError, RuntimeError, ValueError): pass
     assert c.own.weight.device.type=='cpu'
@@ -140,7 +140,7 @@ class Compare(Callback):
 
 @few(3)
 @pytest.mark.parametrize('kind,workers', [(k,0) for k in kinds] + [('shuffle',2), ('persistent',2), ('odd',2)])
-def test_the_items_of_each_batch_and_nothing_else(kind, workers):
+def test_indices_of_each_batch_change_nothing(kind, workers):
     got = []
     for cbs in ([], [ItemIndices(), c := Compare()]):
         learn = fitted(kind, workers, cbs)
@@ -150,7 +150,7 @@ def test_the_items_of_each_batch_and_nothing_else(kind, workers):
     assert c.n==2*(learn.recorder.iters[0]+len(learn.dls.valid)) and learn.indices is None
 
 def test_with_other_callbacks_that_change_the_loader(tmp_path):
-    "With a seeded order, a limit, and validations and predictions in between, however the callbacks are listed"
+    "Indices are right with a seeded order, a limit, and validations and predictions within the fit"
     cbs = [LimitBatches(3), CheckpointCallback('2ba'), c := Compare(), ItemIndices(), ValidateEvery('2ba'), Callback(after_step=lambda cb: cb.learn.get_preds())]
     learn = fitted('shuffle', 0, cbs, path=tmp_path)
     learn.fit(2)
@@ -181,18 +181,18 @@ class Broken(TensorDataset):
 
 @pytest.mark.parametrize('workers', [0,2])
 @pytest.mark.parametrize('checkpoints', [False, True])
-def test_an_item_that_fails(workers, checkpoints, tmp_path):
+def test_a_failing_sample_is_named(workers, checkpoints, tmp_path):
     learn = fitted('shuffle', 0, [ItemIndices] + [CheckpointCallback()]*checkpoints, path=tmp_path)
     learn.dls.loaders[0] = DataLoader(Broken(X, X.sum(1, keepdim=True)), 4, shuffle=True, num_workers=workers)
     with pytest.raises(ValueError) as e: learn.fit(1)
-    assert 13 in named_items(e.value) and len(named_items(e.value)) in (2,4)   # two in the last batch
+    assert 13 in named_items(e.value) and len(named_items(e.value)) in (2,4)   # the last batch has two samples
     with pytest.raises(ValueError) as e: learn.get_preds(0)
     assert named_items(e.value)==[12,13,14,15]
 
 @pytest.mark.parametrize('where', ['train', 'valid', 'nested', 'after nested'])
 @pytest.mark.parametrize('ev', ['before_batch', 'after_pred', 'after_loss', 'after_batch'])
 def test_the_batch_that_failed(where, ev):
-    "And not one of a validation that was made in the same training batch"
+    "The note names the failing batch, not one of a validation within the same training batch"
     want = []
     def fail(cb):
         l = cb.learn
@@ -211,7 +211,7 @@ def test_no_items_where_there_is_no_batch(ev):
 
 @pytest.mark.parametrize('workers', [0,2])
 def test_no_items_at_the_end_of_a_limited_phase(workers):
-    "… though workers were ahead of the limit"
+    "After the last batch of a limited phase there are no indices, though workers have fetched further batches"
     seen = []
     learn = fitted('shuffle', workers, [ItemIndices, LimitBatches(2, 1), at('after_exhaust', lambda cb: seen.append(cb.learn.indices))])
     learn.fit(1)
@@ -220,7 +220,7 @@ def test_no_items_at_the_end_of_a_limited_phase(workers):
     assert note(e.value) is None
 
 @pytest.mark.parametrize('exc', [CancelBatch, CancelTrain, CancelEpoch])
-def test_cancels(exc):
+def test_indices_after_cancels(exc):
     c = Compare()
     learn = fitted('shuffle', 0, [ItemIndices, c, at('after_pred', throw(exc()), lambda cb: cb.learn.training and cb.learn.iter==1)])
     learn.fit(3)
@@ -232,7 +232,7 @@ def test_long_lists_are_cut():
     assert note(e.value).endswith(', … (4 in all)')
 
 @pytest.mark.parametrize('ev', ['before_fit', 'before_epoch', 'before_train', 'before_fetch', 'before_batch', 'after_step', 'after_batch', 'after_train', 'before_validate', 'after_validate', 'after_fit'])
-def test_exceptions_leave_nothing(ev):
+def test_exceptions_leave_no_indices(ev):
     on = [True]
     learn = fitted('shuffle', 0, [ItemIndices, c := Compare(), at(ev, throw(ZeroDivisionError()), lambda cb: on, order=120)])
     with pytest.raises(ZeroDivisionError): learn.fit(1)
@@ -243,7 +243,7 @@ def test_exceptions_leave_nothing(ev):
 
 @pytest.mark.parametrize('cbs', [[ItemIndices], [CheckpointCallback], [ItemIndices, CheckpointCallback]])
 def test_the_loader_keeps_its_attributes(cbs, tmp_path):
-    "… so callbacks that look at its sampler, as those for several processes do, find the user's"
+    "Callbacks that read the loader's sampler, such as those for several processes, find the user's sampler"
     seen = []
     def look(cb): dl,own = cb.learn.dl,cb.learn.dls[0 if cb.learn.training else 1]; seen.append((dl.batch_size, dl.sampler is own.sampler, dl.batch_sampler is own.batch_sampler))
     learn = fitted('shuffle', 0, [*cbs, at('before_batch', look)], path=tmp_path)
@@ -263,10 +263,10 @@ def test_nothing_is_kept_alive():
     learn.fit(1)
     assert learn.item_indices.loaders=={} and learn.item_indices.streams==[] and learn.dls.train is learn.dls.loaders[0] and type(learn.dls.train) is DataLoader
 
-# a loop that forgets
+# a loop that does not fire every event
 forgettable = 'before_pred after_pred before_loss after_loss'.split()
 
-def forgetful(*gone, cbs=()):
+def learner_missing(*gone, cbs=()):
     class Forgets(Learner):
         def __call__(self, name, **kw):
             if name not in gone: super().__call__(name, **kw)
@@ -275,46 +275,46 @@ def forgetful(*gone, cbs=()):
     learn.logger = null_logger
     return learn
 
-def said(learn, n_epoch=2):
+def missed_event_warnings(learn, n_epoch=2):
     with warnings.catch_warnings(record=True) as ws:
         warnings.simplefilter('always')
         learn.fit(n_epoch)
     return [str(w.message) for w in ws if 'never fired' in str(w.message)]
 
-def heard_by(learn):
-    "Which events were missed, and by whom; but for `CheckShortCuts`, which is there if the environment asks for it"
-    told = re.compile(r"`_do_one_batch` of this Forgets never fired `(\w+)` \(for ([\w, ]+)\): write `self\('\1'\)`")
-    missed = [(m[1], [n for n in m[2].split(', ') if n!='CheckShortCuts']) for m in map(told.match, said(learn))]
+def missed_events(learn):
+    "The missed events with the callbacks that handle them, except `CheckShortCuts`, which an environment variable adds"
+    pattern = re.compile(r"`_do_one_batch` of this Forgets never fired `(\w+)` \(for ([\w, ]+)\): write `self\('\1'\)`")
+    missed = [(m[1], [n for n in m[2].split(', ') if n!='CheckShortCuts']) for m in map(pattern.match, missed_event_warnings(learn))]
     return [(ev,names) for ev,names in missed if names]
 
 @pytest.mark.parametrize('ev', forgettable + ['before_backward', 'after_backward', 'before_step', 'after_step', 'before_zero_grad', 'after_zero_grad'])
-def test_forgotten_events_that_have_handlers(ev):
-    class Hears(Callback): pass
-    setattr(Hears, ev, lambda self: None)
-    learn = forgetful(ev, cbs=[Hears])
-    for _ in range(2):   # once a run
-        assert heard_by(learn)==[(ev, ['Hears'])]
-    learn.hears.modes = ('predict',)
-    assert not heard_by(learn)
-    learn.remove_cb(Hears)
-    assert not heard_by(learn)
-    assert not heard_by(forgetful(cbs=[Hears]))
+def test_missed_events_with_handlers_warn(ev):
+    class HasHandler(Callback): pass
+    setattr(HasHandler, ev, lambda self: None)
+    learn = learner_missing(ev, cbs=[HasHandler])
+    for _ in range(2):   # each run warns once
+        assert missed_events(learn)==[(ev, ['HasHandler'])]
+    learn.has_handler.modes = ('predict',)
+    assert not missed_events(learn)
+    learn.remove_cb(HasHandler)
+    assert not missed_events(learn)
+    assert not missed_events(learner_missing(cbs=[HasHandler]))
 
-def test_a_part_replaced_on_the_object():
+def test_a_method_replaced_on_the_instance():
     learn = learner(cbs=[CheckEvents, at('after_pred', lambda cb: None)])
-    assert not said(learn)
+    assert not missed_event_warnings(learn)
     def one(): learn.pred = learn.model(*learn.xb); learn.loss_grad = learn._loss(); learn._do_grad_opt() if learn.training else None
     learn._do_one_batch = one
-    assert len(said(learn))==1
+    assert len(missed_event_warnings(learn))==1
 
-def test_cancelled_batches_prove_nothing():
-    hears = at('after_pred', lambda cb: None)
-    assert not said(forgetful(cbs=[hears, at('before_pred', throw(CancelBatch()), lambda cb: cb.learn.training)]))
+def test_cancelled_batches_are_not_checked():
+    has_handler = at('after_pred', lambda cb: None)
+    assert not missed_event_warnings(learner_missing(cbs=[has_handler, at('before_pred', throw(CancelBatch()), lambda cb: cb.learn.training)]))
     cancel = at('before_batch', throw(CancelBatch()), lambda cb: cb.learn.training and cb.learn.epoch==0)
-    assert len(said(forgetful('after_pred', cbs=[at('after_pred', lambda cb: None), cancel])))==1
+    assert len(missed_event_warnings(learner_missing('after_pred', cbs=[at('after_pred', lambda cb: None), cancel])))==1
 
 @pytest.mark.parametrize('ev', ['before_train', 'before_batch', 'after_batch', 'after_train'])
-def test_exceptions_leave_no_ears(ev):
-    learn = forgetful()
+def test_exceptions_leave_no_handlers(ev):
+    learn = learner_missing()
     with pytest.raises(ZeroDivisionError): learn.fit(1, cbs=at(ev, throw(ZeroDivisionError()), order=-200))
     assert not [k for k in vars(learn.check_events) if k.startswith(('before_','after_'))]

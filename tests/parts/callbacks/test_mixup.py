@@ -1,4 +1,4 @@
-"MixUp and CutMix against loops written by hand and against fastai's numbers; what goes wrong leaves nothing behind"
+"MixUp and CutMix equal plain PyTorch loops and fastai's callbacks; after an exception nothing stays behind"
 from functools import partial
 from itertools import permutations
 import pytest, torch
@@ -30,7 +30,7 @@ class Quiet(Learner):
     def __init__(self, *args, **kw): super().__init__(*args, **kw); self.logger = lambda *a: None; self.remove_cb(self.progress)
 
 def data(kind, n=4, bs=6, seed=0):
-    "Batches of pictures, and targets of a kind"
+    "Batches of images with targets of the kind `kind`"
     g = torch.Generator().manual_seed(seed)
     xs = torch.randn(n, bs, 1, 5, 7, generator=g)
     if kind=='ints':  ys = torch.randint(0, 3, (n, bs), generator=g)
@@ -48,16 +48,16 @@ def learner(kind='ints', loss_func=None, cbs=None, **kw):
 
 def params(m): return torch.cat([p.detach().flatten() for p in m.parameters()])
 
-# by hand
+# plain loops
 
-def hand_mixup(x, y, alpha):
+def plain_mixup(x, y, alpha):
     lam = Beta(torch.tensor(alpha), torch.tensor(alpha)).sample((len(x),))
     lam = torch.max(lam, 1-lam)
     other = torch.randperm(len(x))
     return torch.lerp(x[other], x, lam[:,None,None,None]),y[other],lam
 
-def hand_cutmix(x, y, alpha):
-    "With slices, where the callback has a mask"
+def plain_cutmix(x, y, alpha):
+    "CutMix with slices, where the callback uses a mask"
     lam = Beta(torch.tensor(alpha), torch.tensor(alpha)).sample((1,))
     other,(H,W) = torch.randperm(len(x)),x.shape[-2:]
     cut = (1-lam).sqrt().item()
@@ -68,8 +68,8 @@ def hand_cutmix(x, y, alpha):
     res[...,y1:y2,x1:x2] = x[other][...,y1:y2,x1:x2]
     return res,y[other],1 - torch.tensor([(x2-x1)*(y2-y1)])/float(W*H)
 
-def hand(mix, kind, loss_func, per_item, alpha, epochs=2, seed=5):
-    "The weights and the losses of a loop; `per_item(pred, y)` gives the loss of each item"
+def plain_loop(mix, kind, loss_func, per_item, alpha, epochs=2, seed=5):
+    "The weights and losses of a plain loop; `per_item(pred, y)` returns the loss of each sample"
     m = model()
     opt,losses = SGD(m.parameters(), lr=.1),[]
     torch.manual_seed(seed)
@@ -96,20 +96,20 @@ HAND = dict(
     wrapped  =('ints', partial(nn.CrossEntropyLoss()), ce),
     mse      =('probs', MSELossFlat(), mse), mse_fn=('probs', F.mse_loss, mse), soft=('probs', nn.CrossEntropyLoss(), ce))
 
-@pytest.mark.parametrize('cls,mix', [(MixUp, hand_mixup), (CutMix, hand_cutmix)])
+@pytest.mark.parametrize('cls,mix', [(MixUp, plain_mixup), (CutMix, plain_cutmix)])
 @pytest.mark.parametrize('case', HAND)
-def test_as_by_hand(cls, mix, case):
+def test_equals_a_plain_loop(cls, mix, case):
     kind,loss_func,per_item = HAND[case]
-    want,losses = hand(mix, kind, loss_func, per_item, .7)
+    want,losses = plain_loop(mix, kind, loss_func, per_item, .7)
     learn = fit(learner(kind, loss_func, cls(.7)))
     assert torch.equal(params(learn.model), want)
-    assert learn.recorder.smooth_loss.raw==losses   # what is recorded is what is optimised
+    assert learn.recorder.smooth_loss.raw==losses   # the recorded loss is the one that is minimized
     assert learn.loss_func is loss_func
     valid = Quiet(DataLoaders(data(kind), data(kind, 2, seed=1)), learn.model, loss_func).validate()[0]
     assert learn.recorder.history['valid_loss'][-1]==pytest.approx(valid, rel=1e-6)
 
-def test_sum_and_several_losses_an_item():
-    "With `reduction='sum'`, and where an item has a loss for each position"
+def test_summed_losses_and_several_losses_a_sample():
+    "The mixed loss with `reduction='sum'`, and with a loss for each position of a sample"
     m,(x,y) = nn.Conv1d(2, 3, 1),(torch.randn(5,2,4),torch.randint(0, 3, (5,4)))
     for loss_func in (nn.CrossEntropyLoss(reduction='sum'), CrossEntropyLossFlat(axis=1, reduction='sum'), partial(F.cross_entropy, reduction='sum')):
         mixer,got = MixUp(1.),[]
@@ -122,7 +122,7 @@ def test_sum_and_several_losses_an_item():
 @pytest.mark.parametrize('reduction', ['mean', 'sum'])
 @pytest.mark.parametrize('cls', [MixUp, CutMix])
 def test_mixed_in_micro_batches(cls, reduction):
-    "Parts of a mixed batch give the gradient and the loss of the whole, also where the loss is a sum"
+    "Micro-batches of a mixed batch give its gradient and its loss, also with a summed loss"
     whole,parts = (fit(learner(loss_func=nn.CrossEntropyLoss(reduction=reduction), cbs=[cls(.7), *cbs])) for cbs in ([], [MicroBatch(4)]))
     torch.testing.assert_close(params(parts.model), params(whole.model))
     torch.testing.assert_close(parts.recorder.losses, whole.recorder.losses)
@@ -131,8 +131,8 @@ def test_mixed_in_micro_batches(cls, reduction):
 
 @pytest.mark.parametrize('name,case', [(n,c) for n in ('MixUp','CutMix') for c in ('flat','smooth','mse')])
 def test_same_numbers_as_fastai(name, case):
-    """Its callback on the same Learner gives the same weights. (Its CutMix writes into the batch, so each epoch gets new ones,
-    as tensors of their own: the last bit of a matrix product depends on how its memory is aligned.)"""
+    """fastai's callback on the same Learner gives the same weights. fastai's CutMix writes into the batch, so each epoch gets
+    clones, not slices: the last bit of a matrix product depends on the alignment of its memory"""
     theirs = getattr(pytest.importorskip('fastai.callback.mixup'), name)
     kind,loss_func,_ = HAND[case]
     def weights(cls):
@@ -153,7 +153,7 @@ def raiser(ev, exc, when=1):
 @few(2, 2)
 @pytest.mark.parametrize('first', [True, *slow(False)])
 @pytest.mark.parametrize('exc', [ValueError, KeyboardInterrupt, CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid])
-def test_whatever_is_raised_wherever(exc, first):
+def test_any_exception_at_any_event_leaves_no_state(exc, first):
     for ev in events:
         for when in (1, 2):
             mixer,bad = CutMix(),raiser(ev, exc, when)
@@ -177,7 +177,7 @@ def test_raised_by_model_or_loss(exc):
         except BaseException: pass
         assert learn.loss_func is loss_func
 
-def test_cancelled_epoch_does_not_mix_the_mixed():
+def test_a_cancelled_epoch_leaves_the_loss_unwrapped():
     inner = []
     def look(self): inner.append(self.learn.loss_func.func)
     learn = learner(cbs=[MixUp(), raiser('after_batch', CancelEpoch, 2), Callback(before_train=look)])
@@ -191,11 +191,11 @@ class Clip(Callback):
     order = 11
     def before_step(self): nn.utils.clip_grad_norm_(self.learn.model.parameters(), .1)
 class Halve(Callback):
-    "Changes the loss that goes backward, as gradient accumulation does"
+    "Halves the loss of the backward pass, as gradient accumulation over two batches does"
     def after_loss(self):
         if self.learn.training: self.learn.loss_grad = self.learn.loss_grad/2
-class Nosy(Callback):
-    "Validates and predicts all the time"
+class Validates(Callback):
+    "Validates and predicts at many events"
     def __init__(self): self.seen = []
     def look(self):
         if self.learn.mode!='fit': return
@@ -213,13 +213,13 @@ def test_any_order_of_adding(cls):
         w = params(fit(learner(cbs=[c() for c in cbs])).model)
         alone = w if alone is None else alone
         assert torch.equal(w, alone)
-    for cbs in ([Nosy, cls, Clip, Halve], [cls, Nosy, Clip, Halve]):
+    for cbs in ([Validates, cls, Clip, Halve], [cls, Validates, Clip, Halve]):
         cbs = [c() for c in cbs]
         assert torch.equal(params(fit(learner(cbs=cbs)).model), alone)
-        nosy = next(c for c in cbs if isinstance(c, Nosy))
-        for v,l,s in nosy.seen:
+        validates = next(c for c in cbs if isinstance(c, Validates))
+        for v,l,s in validates.seen:
             assert v==pytest.approx(l, rel=1e-5)
-            torch.testing.assert_close(s, torch.ones(12))   # activated, though the loss is wrapped
+            torch.testing.assert_close(s, torch.ones(12))   # the loss's activation is applied, though the loss is wrapped
 
 def test_validation_inside_is_not_mixed():
     losses = []
@@ -229,14 +229,14 @@ def test_validation_inside_is_not_mixed():
     assert len(losses)==4
     for a,b in losses: assert a==pytest.approx(b, rel=1e-5)
 
-def test_muted_and_removed():
-    "Turned off for the second epoch, or removed in a batch: the rest is trained as without it"
-    class Muted(Callback):
+def test_switched_off_and_removed():
+    "After MixUp is switched off or removed in a fit, training equals that without it"
+    class SwitchedOff(Callback):
         def before_epoch(self): self.learn.mix_up.run = self.learn.epoch==0
-    class Gone(Callback):
+    class Removed(Callback):
         def after_batch(self):
             if self.learn.training and self.learn.train_iter==4: self.learn.remove_cb(MixUp)
-    ws = [params(fit(learner(cbs=[MixUp(), c()])).model) for c in (Muted, Gone)]
+    ws = [params(fit(learner(cbs=[MixUp(), c()])).model) for c in (SwitchedOff, Removed)]
     m = model()
     torch.manual_seed(5)
     learn = Quiet(DataLoaders(data('ints')), m, CrossEntropyLossFlat(), SGD, lr=.1, cbs=MixUp())
@@ -244,7 +244,7 @@ def test_muted_and_removed():
     for w in ws: assert torch.equal(w, params(m))
 
 def test_taking_turns():
-    "Switched on and off, and added, in the middle of a fit"
+    "MixUp and CutMix may be switched on and off, or added and removed, in a fit"
     class Turns(Callback):
         def before_epoch(self):
             odd = bool(self.learn.epoch%2)
@@ -261,7 +261,7 @@ def test_taking_turns():
             learn = Quiet(DataLoaders(data(kind)), model(), loss_func, SGD, lr=.1, cbs=cbs)
             assert torch.equal(params(fit(learn, 4).model), params(m)) and learn.loss_func is loss_func
 
-def test_a_subclass_that_mixes_now_and_then():
+def test_a_subclass_that_mixes_some_batches():
     class Sometimes(MixUp):
         def before_batch(self):
             if self.learn.iter%2: super().before_batch()
@@ -283,7 +283,7 @@ def test_several_inputs_and_names():
         return params(fit(Quiet(DataLoaders([batch]), Two(), nn.CrossEntropyLoss(), SGD, lr=.1, cbs=MixUp(1.)), 1).model)
     assert torch.equal(weights((a,b,y)), weights(dict(a=a, b=b, y=y)))
 
-def test_one_item_and_no_target():
+def test_one_sample_and_no_target():
     x = torch.randn(1,4)
     fit(Quiet([[(x,torch.tensor([1]))]], nn.Linear(4,3), nn.CrossEntropyLoss(), SGD, cbs=MixUp()), 1)
     with pytest.warns(UserWarning, match='no target'): fit(Quiet([[(x,)]], nn.Linear(4,3), nn.CrossEntropyLoss(), SGD, cbs=MixUp()), 1)
@@ -291,7 +291,7 @@ def test_one_item_and_no_target():
 @settings(deadline=None, max_examples=30)
 @given(bs=st.integers(1, 5), H=st.integers(1, 9), W=st.integers(1, 9), alpha=st.floats(.1, 5), seed=st.integers(0, 999), whole=st.booleans())
 def test_cutmix_pastes_a_box_and_lam_is_what_is_left(bs, H, W, alpha, seed, whole):
-    "Pictures whose pixels all say which they are of"
+    "The pixels of each image are its index, so each mixed pixel shows its source"
     torch.manual_seed(seed)
     x = torch.arange(bs).view(-1,1,1,1).expand(bs,2,H,W).contiguous()
     x,kept = (x if whole else x.float()),x.clone()
@@ -307,7 +307,7 @@ def test_cutmix_pastes_a_box_and_lam_is_what_is_left(bs, H, W, alpha, seed, whol
         if m.unique().numel()>1: torch.testing.assert_close(own, lam[0])
         for c in m[0].unique().tolist(): torch.testing.assert_close(y[i,int(c)], (m==c).float().mean())
         out = (m[0]!=i).nonzero()
-        if len(out): assert len(out)==(out.amax(0)-out.amin(0)+1).prod()   # it is a rectangle
+        if len(out): assert len(out)==(out.amax(0)-out.amin(0)+1).prod()   # the pasted pixels form a rectangle
 
 @settings(deadline=None, max_examples=30)
 @given(n=st.integers(1, 6), alpha=st.floats(.05, 5), seed=st.integers(0, 999))
@@ -323,7 +323,7 @@ def test_mixup_mixes_inputs_and_targets_alike(n, alpha, seed):
 # nothing is read from the device
 
 class Reads(TorchDispatchMode):
-    "Counts what makes the program wait for the device: reading a number, or a size that depends on numbers"
+    "Counts operations that wait for the device: reading a value, or a size that depends on values"
     def __init__(self): super().__init__(); self.n = 0
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.n += func.overloadpacket in (torch.ops.aten._local_scalar_dense, torch.ops.aten.nonzero, torch.ops.aten.equal, torch.ops.aten.is_nonzero)
@@ -339,34 +339,34 @@ def test_no_batch_reads_from_the_device(kind):
     def per_batch(*cbs): return (reads(cbs, 9) - reads(cbs, 3))/6
     plain = per_batch()
     assert per_batch(MixUp())==per_batch(CutMix())==plain
-    assert per_batch(Callback(after_batch=lambda self: self.learn.loss.item()))==plain+1   # so it would be seen
+    assert per_batch(Callback(after_batch=lambda self: self.learn.loss.item()))==plain+1   # a read is counted
 
 # mistakes
 
 class Own(nn.Module):
-    "Computes its loss itself"
+    "Returns its own loss"
     def __init__(self): super().__init__(); self.lin = nn.Linear(4, 1)
     def forward(self, x, y): return dict(loss=(self.lin(x)-y).pow(2).mean())
-def no_way(pred, y): return F.cross_entropy(pred, y)
-def lies(pred, y, reduction='mean'): return F.cross_entropy(pred, y)
-no_way_int = BaseLoss(nn.Module); no_way_int.y_int = True
+def no_reduction(pred, y): return F.cross_entropy(pred, y)
+def ignores_reduction(pred, y, reduction='mean'): return F.cross_entropy(pred, y)
+no_reduction_int = BaseLoss(nn.Module); no_reduction_int.y_int = True
 
 @pytest.mark.parametrize('make,exc,says', [
     (lambda: MixUp(0), ValueError, 'above 0'), (lambda: CutMix('big'), ValueError, "not 'big'"),
     (lambda: learner(cbs=[MixUp(), CutMix()]).fit(1), ValueError, 'use one of them'),
     (lambda: Quiet([[dict(x=torch.randn(3,4), y=torch.randn(3,1))]], Own(), cbs=MixUp()).fit(1), ValueError, 'pass `loss_func=`'),
-    (lambda: learner(loss_func=no_way, cbs=MixUp()).fit(1), TypeError, "reduction='mean'"),
-    (lambda: learner(loss_func=no_way_int, cbs=MixUp()).fit(1), TypeError, "reduction='mean'"),
-    (lambda: learner(loss_func=lies, cbs=MixUp()).fit(1), ValueError, 'a loss for each of 6 samples'),
+    (lambda: learner(loss_func=no_reduction, cbs=MixUp()).fit(1), TypeError, "reduction='mean'"),
+    (lambda: learner(loss_func=no_reduction_int, cbs=MixUp()).fit(1), TypeError, "reduction='mean'"),
+    (lambda: learner(loss_func=ignores_reduction, cbs=MixUp()).fit(1), ValueError, 'a loss for each of 6 samples'),
     (lambda: Quiet([[(torch.randint(0,9,(4,5)),torch.randn(4,1))]], nn.Linear(5,1), MSELossFlat(), cbs=MixUp()).fit(1), TypeError, 'integer tensors cannot be blended'),
     (lambda: Quiet([[(torch.randn(4,5),torch.randn(4,1))]], nn.Linear(5,1), MSELossFlat(), cbs=CutMix()).fit(1), ValueError, 'must be images'),
-    (lambda: Quiet([[(torch.randn(4,5),torch.randn(4))]], nn.Linear(5,1), nn.MSELoss(), cbs=MixUp()).fit(1), ValueError, 'same shape')])   # as without it
+    (lambda: Quiet([[(torch.randn(4,5),torch.randn(4))]], nn.Linear(5,1), nn.MSELoss(), cbs=MixUp()).fit(1), ValueError, 'same shape')])   # as without MixUp
 def test_mistakes(make, exc, says):
     with pytest.raises(exc) as e: make()
     assert says in str(e.value)
 
-def test_a_loss_without_single_values_raises_before_a_step():
-    learn = learner(loss_func=no_way, cbs=MixUp())
+def test_a_loss_without_reduction_raises_before_a_step():
+    learn = learner(loss_func=no_reduction, cbs=MixUp())
     before = params(learn.model)
     with pytest.raises(TypeError): learn.fit(1)
     assert torch.equal(params(learn.model), before)
@@ -376,7 +376,7 @@ def test_reduce_loss():
     assert reduce_loss(t)==3 and reduce_loss(t, 'sum')==9 and reduce_loss(t, 'none') is t
 
 def test_a_mixed_batch_to_look_at():
-    "There was no way to see one without a fit: a fit of one batch that is ended there, and leaves no trace"
+    "`unchanged` with a `CancelFit` in `before_batch` shows a mixed batch and changes nothing"
     learn = learner(cbs=MixUp())
     before,seen = params(learn.model),[]
     def look(cb): seen.append(cb.learn.xb[0]); raise CancelFit

@@ -1,4 +1,4 @@
-"Mixed precision, memory layout and compilation: beside loops written by hand, and without a trace afterwards"
+"Mixed precision, memory layout and compilation equal plain PyTorch loops and leave nothing behind"
 import pickle, shutil
 from copy import deepcopy
 
@@ -47,8 +47,8 @@ def ws(m): return [p.detach().clone() for p in getattr(m, 'model', m).state_dict
 def same(a, b): return len(a)==len(b) and all(map(torch.equal, a, b))
 def auto(): return torch.is_autocast_enabled('cpu')
 
-# beside torch.amp by hand
-def by_hand(mode, epochs=2, clip=None, acc=1, opt_func=SGD, parts=1, **kw):
+# compared with a plain torch.amp loop
+def plain_loop(mode, epochs=2, clip=None, acc=1, opt_func=SGD, parts=1, **kw):
     model = conv()
     opt,scaler = opt_func(model.parameters(), lr=.1),torch.amp.GradScaler('cpu', enabled=mode=='fp16', **kw)
     losses = []
@@ -68,18 +68,18 @@ def by_hand(mode, epochs=2, clip=None, acc=1, opt_func=SGD, parts=1, **kw):
 @pytest.mark.parametrize('mode', ['fp16','bf16'])
 @pytest.mark.parametrize('opt_func', [SGD, Adam])
 @pytest.mark.parametrize('clip,acc,parts', [(None,1,1), (.1,1,1), (None,2,1), (.1,3,1), (.1,1,2), (.1,2,2)])
-def test_same_bits_as_by_hand(mode, opt_func, clip, acc, parts):
-    model,scaler,losses = by_hand(mode, clip=clip, acc=acc, opt_func=opt_func, parts=parts)
+def test_equals_a_plain_loop_bit_for_bit(mode, opt_func, clip, acc, parts):
+    model,scaler,losses = plain_loop(mode, clip=clip, acc=acc, opt_func=opt_func, parts=parts)
     cbs = [MicroBatch(n=parts)]*(parts>1) + [GradientAccumulation(4*acc)]*(acc>1) + ([GradientClip(clip)] if clip else []) + [MixedPrecision(mode)]
     learn = fit(mk(cbs, opt_func=opt_func))
-    if acc==3: assert all(torch.allclose(a.float(), b.float(), atol=1e-6) for a,b in zip(ws(model), ws(learn)))   # x/3 and x*(1/3) are not the same bits
+    if acc==3: assert all(torch.allclose(a.float(), b.float(), atol=1e-6) for a,b in zip(ws(model), ws(learn)))   # x/3 and x*(1/3) differ in the last bit
     else: assert same(ws(model), ws(learn))
     if parts==1: assert [float(l) for l in learn.recorder.train.metrics[0].raw]==losses
     assert learn.mixed_precision.scaler.state_dict()==scaler.state_dict()
 
 @pytest.mark.parametrize('kw', [dict(init_scale=2.**40), dict(init_scale=4., growth_interval=2), dict(init_scale=2.**24, backoff_factor=.25)])
-def test_scale_moves_as_by_hand(kw):
-    model,scaler,_ = by_hand('fp16', epochs=3, **kw)
+def test_scale_changes_as_in_a_plain_loop(kw):
+    model,scaler,_ = plain_loop('fp16', epochs=3, **kw)
     cancelled = []
     learn = fit(mk(at('after_cancel_step', lambda cb: cancelled.append(1))).to_fp16(**kw), 3)
     assert same(ws(model), ws(learn)) and learn.mixed_precision.scaler.state_dict()==scaler.state_dict()
@@ -97,7 +97,7 @@ def test_scale_stays_over_fits_and_resumes():
     bf = fit(mk().to_bf16())
     bf.mixed_precision.load_state_dict(bf.mixed_precision.state_dict())
 
-# where it is on
+# where autocast is on
 @pytest.mark.parametrize('mode', ['fp16','bf16'])
 def test_on_for_model_and_loss_only(mode):
     seen = {}
@@ -118,7 +118,7 @@ def test_on_for_model_and_loss_only(mode):
 @pytest.mark.parametrize('ev', ['before_pred','after_pred','before_loss','after_loss','before_batch','after_batch','before_step'])
 @pytest.mark.parametrize('exc', [CancelBatch, CancelTrain, CancelValid, CancelEpoch, CancelFit, CancelBackward, CancelStep, KeyError])
 @pytest.mark.parametrize('order', [0, 50])
-def test_never_stays_on(ev, exc, order):
+def test_autocast_is_off_after_any_exception(ev, exc, order):
     learn = mk().to_fp16()
     def run(f):
         try: f()
@@ -132,7 +132,7 @@ def test_never_stays_on(ev, exc, order):
     fresh = mk(); fresh.model.load_state_dict(start)
     assert same(ws(fit(learn, 1)), ws(fit(fresh, 1)))
 
-def test_a_run_within_a_batch_has_its_own():
+def test_a_nested_run_has_its_own_autocast():
     def peek(cb):
         cb.learn.get_preds()
         now.append(auto())
@@ -155,11 +155,11 @@ def test_steps_that_others_cancel(exc, order):
         assert all(torch.allclose(a.float(), b.float(), atol=.02) for a,b in zip(ws(learn), ws(plain)))
 
 @pytest.mark.parametrize('mode', ['fp16','bf16'])
-def test_in_every_run_that_trains(mode):
-    "A learning rate is looked for in the precision that it is for"
+def test_on_in_every_training_run(mode):
+    "The learning-rate finder trains in the same precision as a fit"
     learn = mk(MixedPrecision(mode))
     with learn.no_logging(), learn.no_bar(): learn._train('lr_find', 2)
-    assert same(ws(learn), ws(by_hand(mode)[0]))
+    assert same(ws(learn), ws(plain_loop(mode)[0]))
 
 def test_no_gradient_at_all():
     start = conv()[0].weight
@@ -173,7 +173,7 @@ def test_one_at_a_time():
     assert MixedPrecision(AMPMode.BF16).dtype==torch.bfloat16
     assert same(ws(fit(learn)), ws(fit(mk())))
 
-def test_what_is_wrong_is_reported():
+def test_bad_settings_raise():
     with pytest.raises(ValueError, match="'fp16', 'bf16' or 'fp8'"): MixedPrecision('half')
     with pytest.raises(TypeError, match='scale'): MixedPrecision(scale=2)
     with pytest.raises(ValueError, match='model.float'): fit(mk(model=conv().half()).to_fp16())
@@ -227,16 +227,16 @@ def test_compiled_is_the_same_model(tmp_path):
 @pytest.mark.filterwarnings('ignore')
 def test_a_compiled_model_calls_new_hooks():
     calls,backend = counting()
-    learn,heard = fit(mk().compile(backend=backend), 1),[]
-    hooks = [m.register_forward_hook(lambda *args: heard.append(1)) for m in (learn.model, learn.model[0])]
+    learn,hook_calls = fit(mk().compile(backend=backend), 1),[]
+    hooks = [m.register_forward_hook(lambda *args: hook_calls.append(1)) for m in (learn.model, learn.model[0])]
     learn.validate()
-    assert len(heard)==2*len(valid)
+    assert len(hook_calls)==2*len(valid)
     for h in hooks: h.remove()
     learn.validate()
-    assert len(heard)==2*len(valid)
+    assert len(hook_calls)==2*len(valid)
 
 def test_many_compiled_models():
-    "PyTorch compiles a code eight times, and 256 times however it is asked: each model has its own count, or later ones of a process were never compiled"
+    "Each model has its own recompile count; with PyTorch's limit per code object, later models were never compiled"
     from torch._dynamo import config
     x = torch.randn(2, 4)
     with config.patch(accumulated_recompile_limit=5):
@@ -256,12 +256,12 @@ def test_compiled_for_real():
     fit(a.compile(), 1); fit(b, 1)
     assert all(torch.allclose(x, y, atol=1e-5) for x,y in zip(ws(a), ws(b)))
 
-# looking and trying
+# learning-rate finder and `unchanged`
 @pytest.mark.parametrize('how', [lambda l: l.to_fp16(), lambda l: l.to_bf16(), lambda l: l.to_channelslast(use_amp=True)],
                          ids=['fp16','bf16','channelslast'])
 @pytest.mark.parametrize('first', [0, 1])
-def test_trials(how, first):
-    "`lr_find` and `unchanged` failed before the first fit, with `NoneType has no len`: the scaler did not exist yet"
+def test_lr_find_and_unchanged_before_a_fit(how, first):
+    "Before the first fit there is no scaler: `lr_find` and `unchanged` used to raise `NoneType has no len`"
     def run(trial):
         learn = how(mk())
         if first: fit(learn, first)
@@ -277,8 +277,8 @@ def test_trials(how, first):
 @pytest.mark.parametrize('order', [-50, 99, *slow(0, 11)])
 @pytest.mark.parametrize('mode,ema', [('fp16',True), *slow(('fp16',False), ('bf16',True), ('bf16',False))])
 def test_inference_within(ev, order, mode, ema):
-    """It gets what a Learner with these weights alone gets, and the fit does not notice. In `before_fit` there was no `device_type` yet;
-    within a batch, autocast had cached the weights that EMACallback exchanges, and predicted with the others, or trained with the average"""
+    """Inference within a fit predicts as a separate Learner with the same weights does, and does not change the fit. It used to
+    fail in `before_fit`, without a `device_type`; within a batch, autocast's cache held the wrong weights with EMACallback"""
     def cbs(): return [MixedPrecision(mode), *[EMACallback(.5)]*ema]
     got,want = [],[]
     def look(cb):

@@ -1,4 +1,4 @@
-"""Prefetching changes when batches are made, and nothing else: batches, weights, random numbers, errors and the place in the data are as without it."""
+"""Prefetching changes only when batches are loaded: batches, weights, random numbers, errors and data position stay."""
 import gc, signal, sys, threading, time, traceback, weakref
 from unittest import mock
 
@@ -27,16 +27,16 @@ from toys import at, few, slow, throw, weights
 N,BS,PER = 22,4,6
 
 class Quiet(Dataset):
-    "Draws nothing"
+    "A dataset that draws no random numbers"
     def __len__(self): return N
     def __getitem__(self, i): x = torch.tensor([i/N, 1., -i/N, .5]); return x, x.sum()[None]
 
 class Noisy(Quiet):
-    "Draws"
+    "A dataset that draws random numbers"
     def __getitem__(self, i): x,y = super().__getitem__(i); return x + torch.rand(4), y
 
 class Gen(IterableDataset):
-    "No `len`"
+    "A dataset without `len`"
     def __iter__(self): return (Quiet()[i] for i in range(N))
 
 def net(): return nn.Sequential(nn.Linear(4, 8), nn.Dropout(.5), nn.Linear(8, 1))
@@ -51,21 +51,21 @@ def learner(cbs=None, data=None, model=None, valid=None, **kw):
     return learn
 
 class Seen(Callback):
-    "What the loop got, and what it made of it"
+    "Records the batches of the loop, and a random number drawn at each"
     order = 2000
-    def before_fit(self): self.noted = []
-    def before_batch(self): self.noted.append((self.learn.iter, self.learn.training, self.learn.xb, self.learn.yb, torch.rand(1)))
+    def before_fit(self): self.records = []
+    def before_batch(self): self.records.append((self.learn.iter, self.learn.training, self.learn.xb, self.learn.yb, torch.rand(1)))
 
 def flat(b): return torch.cat([o.flatten().float() for o in leaves(b) if isinstance(o, torch.Tensor)])
 
 def run(*cbs, n=2, data=None, **kw):
-    "All that could differ"
+    "All results of a fit that prefetching could change"
     learn = learner([Seen, *cbs], data, **kw)
     learn.fit(n)
     for it in [getattr(dl, '_iterator', None) for dl in learn.dls]:
-        if it is not None: it._shutdown_workers()   # the garbage collector would wait 5 s for each
+        if it is not None: it._shutdown_workers()   # the garbage collector would wait 5 s for each iterator
     assert not prefetching()
-    return [(i, t, flat((x, y)).tolist(), r.item()) for i,t,x,y,r in learn.seen.noted], weights(learn).tolist(), str(learn.recorder.values), torch.get_rng_state().tolist()
+    return [(i, t, flat((x, y)).tolist(), r.item()) for i,t,x,y,r in learn.seen.records], weights(learn).tolist(), str(learn.recorder.values), torch.get_rng_state().tolist()
 
 def prefetching(): return [t for t in threading.enumerate() if t.name.startswith('prefetch')]
 
@@ -81,18 +81,18 @@ DATA = dict(quiet=lambda: DataLoader(Quiet(), BS, shuffle=True), generator=lambd
 
 @pytest.mark.parametrize('n', [1, 3, 50])
 @pytest.mark.parametrize('kind', DATA)
-def test_all_is_as_without_it(kind, n):
+def test_results_equal_those_without_prefetch(kind, n):
     whole = run(data=DATA[kind])
     assert run(Prefetch(n, thread=True), data=DATA[kind])==whole
 
 @pytest.mark.filterwarnings('ignore:Prefetch')
 @pytest.mark.parametrize('data', [lambda: DataLoader(Noisy(), BS, shuffle=True), lambda: DataLoader(Quiet(), sampler=Lazy(), batch_size=BS)], ids=['data','sampler'])
-def test_what_draws_here_is_not_for_a_thread(data):
-    "… unless one says so"
+def test_no_thread_if_the_loader_draws_random_numbers(data):
+    "By default no thread is used for a loader that draws random numbers in this process"
     assert run(Prefetch(), data=data)==run(data=data)
 
 class Lazy(Sampler):
-    "Draws one index after the other"
+    "Draws each index when it is requested"
     def __len__(self): return N
     def __iter__(self): return (int(torch.randint(N, ())) for _ in range(N))
 
@@ -100,7 +100,7 @@ class Lazy(Sampler):
 @pytest.mark.parametrize('persistent', [False, *slow(True)])
 @pytest.mark.parametrize('cbs', [(), (lambda: ValidateEvery('3ba'),)], ids=['','validate_every'])
 def test_workers(cbs, persistent):
-    "A thread by itself; validation inside of training too"
+    "With workers a thread is used by default; validation within training works too"
     data = lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=2, persistent_workers=persistent)
     threads = []
     watch = at('after_batch', lambda cb: threads.append(len(prefetching())))
@@ -115,8 +115,8 @@ def test_a_lazy_sampler_with_workers():
     assert is_loaded_by_workers(DataLoader(Gen(), BS, num_workers=1)) and not is_loaded_by_workers(SeededLoader(DataLoader(Gen(), BS, num_workers=1), 0))
     assert not is_loaded_by_workers(SeededLoader([1, 2], 0)) and not is_loaded_by_workers(DataLoader(Quiet(), BS))
 
-def test_a_loader_with_a_state_is_not_run_ahead_of():
-    "Its state would be that of a batch which is not trained yet"
+def test_a_stateful_loader_is_not_prefetched():
+    "The state of the loader would include batches that are not trained yet"
     class Stateful(DataLoader):
         def state_dict(self): return {}
         def load_state_dict(self, d): pass
@@ -146,8 +146,8 @@ def test_the_first_batch_is_fetched_on_request():
     assert next(it)==0 and list(it)==[1, 2]
     it.close()
 
-def test_a_slow_loop_finds_its_batch_ready():
-    "The thread works while the loop is elsewhere"
+def test_the_next_batch_is_loaded_in_advance():
+    "The thread loads the next batch while the loop is busy"
     ready = threading.Event()
     def numbers():
         yield 0
@@ -155,15 +155,15 @@ def test_a_slow_loop_finds_its_batch_ready():
         yield 1
     it = PrefetchIterator(numbers(), 1)
     next(it)
-    assert ready.wait(20)   # nobody has asked for it
+    assert ready.wait(20)   # before the batch is requested
     assert next(it)==1
     it.close()
 
-# ends
+# cancels and errors
 @pytest.mark.parametrize('cancel,ev', [(CancelBatch,'before_batch'), (CancelBatch,'after_fetch'), (CancelTrain,'after_batch'), (CancelTrain,'before_fetch'), (CancelEpoch,'after_pred'), (CancelFit,'after_batch'),
                                        (CancelTrain,'after_fetch')])
 def test_cancels(cancel, ev):
-    "What was fetched too far is dropped; the next epoch is the whole one"
+    "Batches fetched ahead are dropped, and the next epoch is complete"
     def bomb(): return at(ev, throw(cancel()), lambda cb: cb.learn.training and cb.learn.epoch==0 and cb.learn.iter==2)
     assert run(bomb(), Prefetch(3, True))==run(bomb())
 
@@ -178,7 +178,7 @@ EVENTS = '''before_fit before_epoch before_train before_fetch after_fetch before
 @pytest.mark.parametrize('error', [ValueError, KeyboardInterrupt])
 @pytest.mark.parametrize('ev', EVENTS)
 def test_an_error_at_any_event(ev, error):
-    "The thread ends, the Learner is usable, and what it then trains is right"
+    "The thread ends, and a later fit trains as one without Prefetch"
     bomb = at(ev, throw(error('boom')), lambda cb: (cb.learn.iter or 0)==2 or 'batch' not in ev and 'fetch' not in ev and not ev.split('_')[-1] in ('pred','loss','backward','step'))
     learn = learner([Prefetch(2, True), bomb])
     with pytest.raises(error): learn.fit(1)
@@ -197,8 +197,8 @@ def fails(e, i=13):
     return Fails()
 
 @pytest.mark.parametrize('workers', [0, 1])
-def test_an_error_in_the_data_comes_with_its_batch(workers):
-    "… and says where it was raised"
+def test_an_error_in_the_dataset_is_raised_at_its_batch(workers):
+    "The error is raised at its own batch, with the traceback of the thread or worker"
     done = []
     learn = learner([Prefetch(3, not workers), at('after_batch', lambda cb: done.append(cb.learn.iter))], lambda: DataLoader(fails(KeyError('broken')), BS, num_workers=workers))
     with pytest.raises(KeyError, match='broken') as e: learn.fit(1)
@@ -206,16 +206,16 @@ def test_an_error_in_the_data_comes_with_its_batch(workers):
     assert '__getitem__' in ''.join(traceback.format_exception(e.value)) and 'if j==i: raise e' in ''.join(traceback.format_exception(e.value))
 
 @pytest.mark.parametrize('cancel', [CancelBatch, CancelTrain, CancelEpoch, CancelFit])
-def test_the_data_may_cancel(cancel):
+def test_a_cancel_raised_in_the_dataset(cancel):
     data = lambda: DataLoader(fails(cancel()), BS)
     assert run(Prefetch(3, True), data=data, valid=DATA['quiet'])==run(data=data, valid=DATA['quiet'])
 
 def test_interrupted_while_it_waits():
-    "Ctrl-C reaches the loop, which is waiting for the thread (elsewhere it may come in a callback of a weak reference)"
+    "Ctrl-C ends a loop that waits for the thread; at other times it may arrive in a weak reference's callback"
     main = threading.main_thread().ident
     def data():
         yield torch.ones(4, 4),torch.ones(4, 1)
-        for _ in range(3000):   # half a minute, for a slow machine
+        for _ in range(3000):   # up to half a minute, on a slow machine
             if learn.train_iter and sys._current_frames()[main].f_code is threading.Condition.wait.__code__: break
             time.sleep(.01)
         signal.pthread_kill(main, signal.SIGINT)
@@ -225,7 +225,7 @@ def test_interrupted_while_it_waits():
     with pytest.raises(KeyboardInterrupt): learn.fit(1)
     assert not prefetching() and learn.mode is None and learn.train_iter==1
 
-def test_no_batch_is_kept():
+def test_no_batch_is_kept_alive():
     refs = []
     class Fresh:
         def __iter__(self):
@@ -239,18 +239,18 @@ def test_no_batch_is_kept():
         assert max(alive)<=2+2 and sum(r() is not None for r in refs)==0
     finally: gc.enable()
 
-def test_an_iterator_that_is_forgotten():
+def test_a_deleted_iterator_ends_its_thread():
     it = PrefetchIterator(iter(range(100)), 3)
     next(it)
     del it
     assert not prefetching()
 
-# with others
+# with other callbacks
 @pytest.mark.parametrize('cb', [lambda: ValidateEvery('2ba'), lambda: ShortEpochCallback(.5), lambda: LimitBatches(3, 2), ItemIndices,
                                 lambda: at('after_batch', lambda c: c.learn.validate() if c.learn.mode=='fit' and c.learn.training else None),
                                 lambda: at('after_fetch', lambda c: setattr(c.learn, 'batch', [o+1 for o in c.learn.batch]))],
                          ids=['validate_every','short','limit','indices','validate','mapped'])
-def test_with(cb): assert run(cb(), Prefetch(2, True))==run(cb())
+def test_with_other_callbacks(cb): assert run(cb(), Prefetch(2, True))==run(cb())
 
 def test_indices_are_those_of_the_batch():
     got = []
@@ -264,28 +264,28 @@ def test_inference(inference):
     with mock.patch.object(Prefetch, 'before_validate', lambda self: None): torch.testing.assert_close(list(res), list(inference(plain)), rtol=0, atol=0)
 
 def test_grad_mode_is_that_of_the_loop():
-    "A model in the data set: its outputs have a gradient in training and none in validation, whoever calls it"
+    "Gradients are enabled in the thread in training and disabled in validation, as for a model in the dataset"
     seen = []
     def data():
         for _ in range(3): seen.append(torch.is_grad_enabled()); yield torch.ones(4, 4),torch.ones(4, 1)
     learner(Prefetch(2, True), lambda: data).fit(1)
     assert seen==[True]*3+[False]*3
 
-def test_the_thread_pins(monkeypatch):
-    "… for an accelerator, which the loop then need not wait for"
+def test_the_thread_pins_memory(monkeypatch):
+    "The thread pins the batches that it loads, so the loop need not"
     pinned = []
     monkeypatch.setattr(prefetch, 'pin_leaf', lambda o: isinstance(o, torch.Tensor) and pinned.append(threading.current_thread().name) or o)
     class Here(Transfer):
         def __call__(self, b): return b
     def begin(cb): cb.learn.current_run.transfer = Here(torch.device('cpu')); cb.learn.current_run.transfer.stream = 'copies'
     assert run(at('before_train', begin, order=-99), at('before_validate', begin, order=-99), Prefetch(2, thread=True), data=DATA['list'])==run(data=DATA['list'])
-    assert pinned.count('prefetch_0')==2*2*2*4 and pinned.count('MainThread')==2*2*2   # the loop fetches the first batch
+    assert pinned.count('prefetch_0')==2*2*2*4 and pinned.count('MainThread')==2*2*2   # the loop fetches the first batch itself
 
-# going on after a crash
+# resuming after a crash
 @pytest.mark.filterwarnings('ignore:Prefetch')
 @pytest.mark.parametrize('workers,ks', [*slow((0, range(1, 2*PER+1))), (2, (2, 9))])
 def test_resume(workers, ks, tmp_path, monkeypatch):
-    "The place is that of the batch which was trained last, however many were fetched"
+    "The saved data position is that of the last trained batch, not of the last fetched one"
     monkeypatch.setattr('os.fsync', lambda fd: None)
     data = lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=workers)
     def make(path, *cbs): return learner([CheckpointCallback('1ba'), *cbs], data, path=tmp_path/path)
@@ -296,15 +296,15 @@ def test_resume(workers, ks, tmp_path, monkeypatch):
         torch.rand(3)
         assert end(make(f'{k}', Prefetch(3)))==whole
 
-def test_a_thread_does_not_go_with_numbers_that_are_kept_apart(tmp_path):
+def test_a_thread_with_random_data_and_checkpoints_raises(tmp_path):
     with pytest.raises(ValueError, match='num_workers=1'): learner([CheckpointCallback(), Prefetch(2, thread=True)], path=tmp_path).fit(1)
-    data = lambda: DataLoader(TensorDataset(torch.rand(N, 4), torch.rand(N, 1)), BS)   # draws nothing
+    data = lambda: DataLoader(TensorDataset(torch.rand(N, 4), torch.rand(N, 1)), BS)   # draws no random numbers
     learner([CheckpointCallback(), Prefetch(2, thread=True)], data, path=tmp_path/'b').fit(1)
 
 @pytest.mark.parametrize('bad', [dict(n=0), dict(n=-1), dict(n=1.5), dict(n=True), dict(n='2'), dict(thread='yes'), dict(thread=None), dict(thread=2)])
 def test_bad_settings(bad):
     with pytest.raises(ValueError, match='must be'): Prefetch(**bad)
 
-def test_it_says_when_it_can_do_nothing():
+def test_it_warns_once_when_it_has_no_effect():
     with pytest.warns(UserWarning, match='num_workers') as w: learner(Prefetch()).fit(3)
     assert len(w)==1

@@ -1,4 +1,4 @@
-"""Recurrent models: the penalties of AWD-LSTM against a loop written by hand, and the state that is reset."""
+"""Recurrent models: AWD-LSTM's penalties equal a plain PyTorch loop, and the hidden state is reset."""
 import pytest, torch
 from torch import nn
 from torch.nn import functional as F
@@ -40,7 +40,7 @@ def recurrent(cbs, listy=False, bs_valid=4):
     dls = DataLoaders(sequences(), sequences(2, bs_valid, seed=1))
     return Quiet(dls, Recurrent(listy), MSELossFlat(), SGD, lr=.1, cbs=cbs)
 
-def by_hand(alpha, beta, epochs=2):
+def plain_loop(alpha, beta, epochs=2):
     torch.manual_seed(1)
     m = Recurrent()
     opt,losses = SGD(m.parameters(), lr=.1),[]
@@ -57,9 +57,9 @@ def by_hand(alpha, beta, epochs=2):
 
 @pytest.mark.parametrize('alpha,beta', [(0,0), (2.,0), (0,1.), (2.,1.)])
 @pytest.mark.parametrize('listy', [False, True])
-def test_rnn_as_by_hand(alpha, beta, listy):
-    want,losses = by_hand(alpha, beta)
-    learn = recurrent(rnn_cbs(alpha, beta)[::-1], listy)   # in any order
+def test_rnn_equals_a_plain_loop(alpha, beta, listy):
+    want,losses = plain_loop(alpha, beta)
+    learn = recurrent(rnn_cbs(alpha, beta)[::-1], listy)   # in either order
     learn.fit(2)
     assert torch.equal(params(learn.model), want)
     assert learn.recorder.smooth_loss.raw==losses   # recorded without the penalties

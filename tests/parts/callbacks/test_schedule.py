@@ -1,5 +1,5 @@
-"""Schedules and the policies that use them: the weights are those of a loop by hand, to the last bit; the rates are
-fastai's; a fit that goes on at `start_epoch` has the rates of one that ran through; nothing is left in the optimizer."""
+"""Schedules and training policies: weights equal a plain PyTorch loop bit for bit; rates equal fastai's;
+a fit continued at `start_epoch` has the rates of an uninterrupted fit; the optimizer's settings are restored."""
 import io, warnings
 from functools import partial
 from inspect import signature
@@ -24,14 +24,14 @@ from learnkit.callbacks.schedules import TorchScheduler
 from toys import Reg, at, batches, learner, model, throw, weights
 
 class Two(nn.Sequential):
-    "Two layers, a parameter group each"
+    "Two layers with one parameter group each"
     def __init__(self): super().__init__(nn.Linear(4,3), nn.Linear(3,1))
 def groups(m): return [list(o.parameters()) for o in m]
 def two(**kw): return learner(n=5, model=model(cls=Two), splitter=groups, **kw)
 mom_sgd = partial(SGD, momentum=.9)
 
-def by_hand(opt, m, n_epoch, rates, start=0, data=batches(5)):
-    "A loop in which `rates(pct)` gives the settings of each of torch's groups"
+def plain_loop(opt, m, n_epoch, rates, start=0, data=batches(5)):
+    "The weights after a plain loop in which `rates(pct)` returns the settings of each parameter group"
     for epoch in range(start, n_epoch):
         for i,(x,y) in enumerate(data):
             for g,new in zip(opt.param_groups, rates((epoch + i/len(data))/n_epoch)): g.update(new)
@@ -41,14 +41,14 @@ def by_hand(opt, m, n_epoch, rates, start=0, data=batches(5)):
     return torch.cat([p.detach().flatten() for p in m.parameters()])
 
 def up_down(pct, a, b, c, pos):
-    "Half a wave of cosine from a to b, and one from b to c"
+    "A half cosine from a to b in the first `pct`, then one from b to c"
     a,b,pos = (a,b,pos/pct) if pos<pct else (b,c,(pos-pct)/(1-pct))
     return a + (1+cos(pi*(1-pos)))*(b-a)/2
 
-# the same bits
+# bit for bit as plain loops
 @pytest.mark.parametrize('opt_func', [mom_sgd, partial(Adam, betas=(.9,.99))])
 @pytest.mark.parametrize('lr_max,lrs', [(.05,[.05,.05]), (slice(.001,.05),[.001,.05]), ([.01,.02],[.01,.02]), (slice(.05),[.005,.05])])
-def test_one_cycle_by_hand(opt_func, lr_max, lrs):
+def test_one_cycle_equals_a_plain_loop(opt_func, lr_max, lrs):
     learn = two(opt_func=opt_func)
     learn.fit_one_cycle(3, lr_max)
     m = model(cls=Two)
@@ -56,17 +56,17 @@ def test_one_cycle_by_hand(opt_func, lr_max, lrs):
     def rates(p):
         mom = up_down(.25, .95, .85, .95, p)
         return [dict(lr=up_down(.25, lr/25, lr, lr/1e5, p), **({'momentum':mom} if isinstance(opt, SGD) else {'betas':(mom,.99)})) for lr in lrs]
-    assert torch.equal(weights(learn), by_hand(opt, m, 3, rates))
+    assert torch.equal(weights(learn), plain_loop(opt, m, 3, rates))
 
-def test_flat_cos_by_hand():
+def test_flat_cos_equals_a_plain_loop():
     learn = two(opt_func=mom_sgd)
     learn.fit_flat_cos(3, slice(.01,.05), pct_start=.5)
     m = model(cls=Two)
     opt = mom_sgd([{'params':g} for g in groups(m)], lr=.1)
-    assert torch.equal(weights(learn), by_hand(opt, m, 3, lambda p: [dict(lr=up_down(.5, lr, lr, lr/1e5, p)) for lr in (.01,.05)]))
+    assert torch.equal(weights(learn), plain_loop(opt, m, 3, lambda p: [dict(lr=up_down(.5, lr, lr, lr/1e5, p)) for lr in (.01,.05)]))
 
 @pytest.mark.parametrize('mult,lens', [(2,[1,2,4]), (1,[1,1,1])])
-def test_sgdr_by_hand(mult, lens):
+def test_sgdr_equals_a_plain_loop(mult, lens):
     learn = two(opt_func=mom_sgd)
     learn.fit_sgdr(3, 1, .05, cycle_mult=mult)
     m,n = model(cls=Two),sum(lens)
@@ -76,15 +76,15 @@ def test_sgdr_by_hand(mult, lens):
         i = max(i for i in range(len(lens)) if p>=ends[i])
         pos = (p-ends[i])/(ends[i+1]-ends[i])
         return [dict(lr=.05 + (1+cos(pi*(1-pos)))*(0.-.05)/2)]*2
-    assert torch.equal(weights(learn), by_hand(opt, m, n, rates))
+    assert torch.equal(weights(learn), plain_loop(opt, m, n, rates))
 
-def test_weight_decay_spares_and_is_scheduled():
-    "Scheduled weight decay reaches the weights, and not the biases that it spares"
+def test_scheduled_weight_decay_skips_biases():
+    "Scheduled weight decay applies to the weights, not to the biases, which have none"
     learn = two(opt_func=mom_sgd, wd=.1)
     learn.fit(2, lr=.02, cbs=ParamScheduler({'wd': SchedLin(.1, 0.)}))
     m = model(cls=Two)
     opt = mom_sgd([{'params':[p]} for p in m.parameters()], lr=.02)
-    assert torch.equal(weights(learn), by_hand(opt, m, 2, lambda p: [dict(weight_decay=.1+p*(0.-.1)), dict(weight_decay=0.)]*2))
+    assert torch.equal(weights(learn), plain_loop(opt, m, 2, lambda p: [dict(weight_decay=.1+p*(0.-.1)), dict(weight_decay=0.)]*2))
 
 # the policies
 FITS = dict(one_cycle=lambda l,**kw: l.fit_one_cycle(3, slice(.001,.05), **kw), flat_cos=lambda l,**kw: l.fit_flat_cos(3, slice(.001,.05), **kw),
@@ -92,7 +92,7 @@ FITS = dict(one_cycle=lambda l,**kw: l.fit_one_cycle(3, slice(.001,.05), **kw), 
 
 @pytest.mark.parametrize('name', ['fit_one_cycle', 'fit_flat_cos', 'fit_sgdr', 'fine_tune'])
 def test_policies_take_the_arguments_of_fit(name):
-    "In their signatures, with the same default, type and comment; others are refused"
+    "Policies have the parameters of `fit`, with the same default, type and comment, and raise for others"
     mine,theirs = signature(getattr(Learner, name)).parameters,signature(Learner.fit).parameters
     docs = docments(getattr(Learner, name))
     for k in set(theirs) - {'self', 'n_epoch', 'lr', 'start_epoch'}:
@@ -105,7 +105,7 @@ def test_policies_take_the_arguments_of_fit(name):
 @pytest.mark.parametrize('fit', FITS.values(), ids=FITS)
 @pytest.mark.parametrize('start', [0,1,2,3])
 def test_start_epoch(fit, start):
-    "The rates of the epochs that are left, and the weights too, when model and optimizer are as they were"
+    "With model and optimizer restored, a fit from `start_epoch` has the rates and weights of the whole fit"
     whole,state = two(opt_func=mom_sgd),{}
     def keep(cb):
         if cb.epoch==start: state.update(model={k:v.clone() for k,v in cb.learn.model.state_dict().items()},
@@ -122,7 +122,7 @@ def test_start_epoch(fit, start):
 
 @pytest.mark.parametrize('start', range(6))
 def test_start_epoch_fine_tune(start):
-    "It counts through both parts, and a resumed part is not frozen or cleared anew"
+    "`start_epoch` counts the epochs of both phases; a resumed second phase keeps the optimizer's state"
     fits,starts = [],[]
     def note(cb): fits.append(cb.opt.frozen_idx); starts.append(cb.epoch)
     learn = two(opt_func=mom_sgd, cbs=Callback(before_train=note))
@@ -164,7 +164,7 @@ def test_no_moms():
     assert list(learn.recorder.hps)==['lr'] and learn.opt.hypers[0]['mom']==.9
 
 def test_tensor_lr():
-    "A learning rate that lives in a tensor is written in place"
+    "A learning rate given as a tensor is scheduled as a float is"
     lr = torch.tensor(.05)
     learn = learner(opt_func=lambda ps, **kw: Adam(ps, lr=lr, capturable=False, foreach=False))
     learn.fit_one_cycle(2)
@@ -197,7 +197,7 @@ def test_without_recorder():
 EVENTS = ['before_fit','before_epoch','before_train','before_batch','after_pred','before_step','after_batch','after_train','before_validate','after_epoch','after_fit']
 @pytest.mark.parametrize('ev', EVENTS)
 @pytest.mark.parametrize('exc', [ValueError, KeyboardInterrupt, CancelFit])
-def test_hypers_are_put_back(ev, exc):
+def test_hypers_are_restored(ev, exc):
     learn = two(opt_func=mom_sgd)
     learn.create_opt()
     before = [dict(h) for h in learn.opt.hypers]
@@ -212,7 +212,7 @@ def test_hypers_are_put_back(ev, exc):
     (lambda l: ParamScheduler({'lr': .1}),            TypeError,  'SchedNo'),
     (lambda l: ParamScheduler(SchedNo(1,1)),          TypeError,  'by name')])
 def test_bad_scheds(make, err, words):
-    "Before the first batch"
+    "Bad schedules raise before the first batch"
     learn = two(opt_func=mom_sgd)
     before = weights(learn)
     with pytest.raises(err, match=words): learn.fit(1, cbs=make(learn))
@@ -231,8 +231,8 @@ def test_bad_settings(call, words):
 # schedules
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda v: sum(v)>.1), st.floats(0, 1))
 @settings(deadline=None, max_examples=200)
-def test_combined_schedules_share_the_way(raw, pos):
-    "Whatever the shares, each position belongs to one schedule, whose own position is from 0 to 1"
+def test_each_position_belongs_to_one_schedule(raw, pos):
+    "For any fractions, each position belongs to one schedule, and the position in it is from 0 to 1"
     pcts = [v/sum(raw) for v in raw]
     i,p = combine_scheds(pcts, [lambda p,i=i: (i,p) for i in range(len(pcts))])(pos)
     assert pcts[i]>0 and -1e-9<=p<=1+1e-9
@@ -240,17 +240,17 @@ def test_combined_schedules_share_the_way(raw, pos):
 
 @pytest.mark.parametrize('n', range(1, 61))
 def test_each_schedule_begins_at_its_first_batch(n):
-    "Equal parts meet at k/n, which floats miss by a little: the batch there is the first of the next schedule, not the last of the one before"
+    "The batch at a boundary k/n, which floats only approximate, is the first one of the next schedule"
     for per in (1, 2, 3, 7):   # batches in each part
         f = combine_scheds([1/n]*n, [lambda p,i=i: (i,p) for i in range(n)])
         got = [f(b/(n*per)) for b in range(n*per)]
         assert [i for i,_ in got]==[b//per for b in range(n*per)]
         assert [p for _,p in got]==pytest.approx([b%per/per for b in range(n*per)], abs=1e-6) and all(p>=0 for _,p in got)
 
-def test_shares():
+def test_fractions():
     assert combine_scheds([.1]*10, [SchedNo(i,i) for i in range(10)])(.999)==9
     assert combine_scheds([1.,0.], [SchedLin(0.,1.), SchedNo(5.,5.)])(1.)==1.
-    assert combine_scheds([1.,1e-300], [SchedLin(0.,1.), SchedNo(5.,5.)])(1.)==1.   # a share that floats lose
+    assert combine_scheds([1.,1e-300], [SchedLin(0.,1.), SchedNo(5.,5.)])(1.)==1.   # a fraction too small to change the sum
     with pytest.raises(ValueError, match=r'write \[0.25, 0.75\]'): combine_scheds([.2,.6], [SchedNo(1,1)]*2)
     with pytest.raises(ValueError, match='from 0 to 1'): combine_scheds([-.5,1.5], [SchedNo(1,1)]*2)
     with pytest.raises(ValueError, match='1 fractions for 2 schedules'): combine_scheds([1.], [SchedNo(1,1)]*2)
@@ -269,8 +269,8 @@ def test_exponential_needs_ratios(a, b):
     with pytest.raises(ValueError, match='cannot go from'): SchedExp(a, b)
 def test_exponential_below_zero(): assert SchedExp(-1., -100.)(.5)==pytest.approx(-10)
 
-# pictures
-def test_pictures():
+# plots
+def test_plots():
     plt = pytest.importorskip('matplotlib.pyplot')
     learn = two(opt_func=mom_sgd, metrics=[F.mse_loss, F.l1_loss])
     learn.fit_one_cycle(2, slice(.001,.05))
@@ -285,7 +285,7 @@ def test_pictures():
     with pytest.raises(ValueError, match='no schedule is recorded'): learn.recorder.plot_sched()
     plt.close('all')
 
-def test_metrics_of_both_phases_share_a_picture():
+def test_metrics_of_both_phases_share_a_plot():
     plt = pytest.importorskip('matplotlib.pyplot')
     learn = two(metrics=F.l1_loss)
     learn.recorder.train_metrics = True
@@ -304,7 +304,7 @@ SCHEDS = dict(step=partial(tls.StepLR, step_size=2), exponential=partial(tls.Exp
     multi=partial(tls.MultiStepLR, milestones=[1,3]), lambda_lr=partial(tls.LambdaLR, lr_lambda=lambda i: 1/(1+i)),
     restarts=partial(tls.CosineAnnealingWarmRestarts, T_0=2), plateau=partial(tls.ReduceLROnPlateau, patience=0, threshold=.5))
 
-def torch_by_hand(make, interval, n_epoch, wd=None):
+def torch_plain_loop(make, interval, n_epoch, wd=None):
     m,lrs = model(),[]
     gs = list(m.parameters()) if wd is None else [dict(params=[m.weight], weight_decay=wd), dict(params=[m.bias], weight_decay=0)]
     opt = SGD(gs, lr=.05, momentum=.9)
@@ -323,13 +323,13 @@ def torch_by_hand(make, interval, n_epoch, wd=None):
 
 @pytest.mark.parametrize('name,interval', [(n,i) for n in SCHEDS for i in ('step','epoch') if (n,i)!=('plateau','step')])
 @pytest.mark.parametrize('wd', [None, .1])
-def test_torch_schedulers_by_hand(name, interval, wd):
+def test_torch_schedulers_equal_a_plain_loop(name, interval, wd):
     learn = learner(n=5, opt_func=mom_sgd, wd=wd)
     learn.fit(3, cbs=TorchScheduler(SCHEDS[name], interval))
-    w,lrs,_ = torch_by_hand(SCHEDS[name], interval, 3, wd)
+    w,lrs,_ = torch_plain_loop(SCHEDS[name], interval, 3, wd)
     assert torch.equal(weights(learn), w) and learn.recorder.lrs==lrs and learn.recorder.hps['lr']==lrs
     assert learn.opt.hypers[0]['lr']==.05 and set(learn.opt.opt.param_groups[0])<={'params','no_decay_half',*SGD([torch.zeros(1)]).param_groups[0]}
-    learn.fit(2, cbs=TorchScheduler(SCHEDS[name], interval))   # made anew
+    learn.fit(2, cbs=TorchScheduler(SCHEDS[name], interval))   # a factory makes a new scheduler for each fit
     assert learn.recorder.lrs==lrs[:10]
 
 @pytest.mark.parametrize('make', [sequential, SCHEDS['one_cycle']])
@@ -339,12 +339,12 @@ def test_torch_scheduler_instance_continues(make):
     learn.add_cb(TorchScheduler(make(learn.opt.opt), 'step'))
     lrs = []
     for _ in range(3): learn.fit(1); lrs += learn.recorder.lrs
-    w,want,_ = torch_by_hand(make, 'step', 3)
+    w,want,_ = torch_plain_loop(make, 'step', 3)
     assert lrs==want and torch.equal(weights(learn), w)
 
 @pytest.mark.parametrize('name,interval', [(n,i) for n in SCHEDS if n!='plateau' for i in ('step','epoch')])
 def test_torch_scheduler_resumes(name, interval):
-    "From its state, loaded before the fit or in it; and without, by catching up"
+    "A scheduler resumes from its state, loaded before or in the fit, or without one by repeating its steps"
     whole,kept = learner(n=5, opt_func=mom_sgd),{}
     cb = TorchScheduler(SCHEDS[name], interval)
     def keep(self):
@@ -367,7 +367,7 @@ def _saved(o):
     return f
 
 def test_torch_scheduler_counts_real_steps():
-    "Not batches: cancelled steps and batches, and validation, are none"
+    "Cancelled steps, cancelled batches and validation batches do not count as steps"
     for ev,exc in (('before_step',CancelStep), ('after_pred',CancelBatch)):
         learn = learner(n=6, opt_func=mom_sgd)
         learn.fit(1, cbs=[TorchScheduler(partial(tls.ExponentialLR, gamma=.5), 'step'), at(ev, throw(exc()), lambda cb: cb.training and cb.iter%3, order=-5)])
@@ -375,7 +375,7 @@ def test_torch_scheduler_counts_real_steps():
         assert learn.recorder.lrs==pytest.approx(steps)
 
 def test_plateau_without_a_value():
-    "A cancelled validation says nothing"
+    "An epoch without a validation is not a bad epoch"
     learn = learner(n=5, opt_func=mom_sgd)
     cb = TorchScheduler(partial(tls.ReduceLROnPlateau, patience=0, threshold=.999), 'epoch')
     learn.fit(4, cbs=[cb, at('before_validate', throw(CancelValid()), lambda cb: cb.epoch in (1,2))])
@@ -406,7 +406,7 @@ def test_fastai_values():
 @pytest.mark.parametrize('fit', [lambda l: l.fit_one_cycle(3, slice(1e-3,.05)), lambda l: l.fit_flat_cos(3, .05), lambda l: l.fit_sgdr(2, 1, .05),
                                  lambda l: l.fine_tune(2, .05)], ids=['one_cycle','flat_cos','sgdr','fine_tune'])
 def test_fastai_runs(fit):
-    "The rates of whole runs, and the weights as nearly as fastai's floats allow"
+    "Rates and weights of whole fits equal fastai's within its float precision"
     pytest.importorskip('fastai.callback.schedule')
     from fastai.learner import Learner as FastLearner
     from fastai.data.core import DataLoaders as FastDataLoaders
@@ -426,7 +426,7 @@ class Own(Scheduler): names = ('lr',)
 @pytest.mark.parametrize('own,fit', [(TorchScheduler(tls.LinearLR), Learner.fit_one_cycle), (ParamScheduler({'lr':SchedNo(1,1)}), lambda l,n: l.fit(n, cbs=TorchScheduler(tls.LinearLR))),
     (Own(), Learner.fit_flat_cos), (ParamScheduler({'mom':SchedNo(.9,.9)}), partial(Learner.fit_one_cycle, moms=(.9,.8,.9))), (None, lambda l,n: l.fit(n, cbs=[Own(), Own()]))])
 def test_two_schedules_of_one_rate_raise(own, fit):
-    "One of them would have no effect"
+    "Two schedulers of the same hyperparameter raise, because one would have no effect"
     learn = two(opt_func=mom_sgd, cbs=own)
     before = weights(learn)
     with pytest.raises(ValueError, match="both set '(lr|mom)' in each batch"): fit(learn, 1)
@@ -434,15 +434,15 @@ def test_two_schedules_of_one_rate_raise(own, fit):
     learn.validate()
     if own is not None: own.run = False; fit(learn, 1)
 
-def test_two_of_torch_may_be_chained():
+def test_two_torch_schedulers_may_be_chained():
     learn = two()
     learn.fit(2, .1, cbs=[TorchScheduler(partial(tls.ExponentialLR, gamma=.5)), TorchScheduler(partial(tls.ExponentialLR, gamma=.1))])
     assert learn.recorder.lrs[::5]==pytest.approx([.1, .005])
 
-@pytest.mark.parametrize('sched,interval,said', [(partial(tls.OneCycleLR, max_lr=.1, total_steps=10), 'epoch', 1), (partial(tls.CosineAnnealingLR, T_max=10), 'epoch', 1),
+@pytest.mark.parametrize('sched,interval,n_warnings', [(partial(tls.OneCycleLR, max_lr=.1, total_steps=10), 'epoch', 1), (partial(tls.CosineAnnealingLR, T_max=10), 'epoch', 1),
     (partial(tls.OneCycleLR, max_lr=.1, total_steps=10), 'step', 0), (partial(tls.OneCycleLR, max_lr=.1, total_steps=2), 'epoch', 0), (partial(tls.CosineAnnealingLR, T_max=4), 'epoch', 0)])
-def test_a_scheduler_for_batches_that_steps_each_epoch(sched, interval, said):
+def test_a_scheduler_for_batches_that_steps_each_epoch(sched, interval, n_warnings):
     with warnings.catch_warnings(record=True) as ws:
         warnings.simplefilter('always')
         two(opt_func=mom_sgd).fit(2, cbs=TorchScheduler(sched, interval))
-    assert sum("interval='step'" in str(w.message) for w in ws)==said
+    assert sum("interval='step'" in str(w.message) for w in ws)==n_warnings

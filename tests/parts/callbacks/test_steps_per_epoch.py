@@ -1,5 +1,5 @@
-"""Virtual epochs: their batches joined are those of the passes over the data joined, whatever data it is and how long an epoch; and a run that is killed in
-the middle of one ends as one that was not."""
+"""Virtual epochs: their batches in sequence are those of the passes over the data, for any data and epoch length;
+and a run killed in the middle of one and resumed ends as an uninterrupted run."""
 import copy, itertools, random, warnings
 
 import numpy as np, pytest, torch
@@ -24,22 +24,22 @@ from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.loop.loop import Limited
 from toys import at, few, slow, throw
 
-pytestmark = few(10_000, 1)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(10_000, 1)   # one slow case of each test; all with LEARNKIT_SWEEP=1
 
 torch.set_num_threads(1)
-N,BS,L = 14,2,7   # 7 batches a pass
+N,BS,L = 14,2,7   # 7 batches in a pass over the data
 
 def noise(): return [random.random(), float(np.random.rand()), float(torch.rand(()))]
 def row(i): return torch.tensor([i/N, *noise()]), torch.tensor([i/N])
 class Noisy(Dataset):
-    "Draws with all three generators"
+    "Draws from all three random generators"
     def __len__(self): return N
     def __getitem__(self, i): return row(i)
 class Stream(IterableDataset):
-    "Cannot be indexed, and draws"
+    "An iterable dataset that draws random numbers"
     def __iter__(self): return map(row, range(N))
-class Placed(IterableDataset):
-    "Knows its place, and has a state that goes on from pass to pass"
+class Stateful(IterableDataset):
+    "A stateful iterable dataset: its position, and a count that continues over passes"
     def __init__(self): self.i,self.n,self.at = 0,0,0
     def __iter__(self):
         self.i,self.at = self.at,0
@@ -50,15 +50,15 @@ class Placed(IterableDataset):
     def state_dict(self): return dict(i=self.i, n=self.n)
     def load_state_dict(self, d): self.at,self.n = d['i'],d['n']
 class Own:
-    "A loader of some other library: no `Dataset`, no `len`"
+    "A loader of another library: it has no `Dataset` and no `len`"
     def __iter__(self):
         for i in range(L): x,y = row(i); yield x[None], y[None]
 class Endless:
     "A sampler without an end"
     def __iter__(self):
         while True: yield from torch.randperm(N).tolist()
-class Turning:
-    "A sampler that counts its passes, and turns with them"
+class Rotating:
+    "A stateful sampler that rotates the indices by one more at each pass"
     def __init__(self): self.n = 0
     def __len__(self): return N
     def __iter__(self): self.n += 1; k = self.n; return iter([(i+k)%N for i in range(N)])
@@ -67,14 +67,14 @@ class Turning:
 
 KINDS = dict(
     shuffled=lambda: DataLoader(Noisy(), BS, shuffle=True), short=lambda: DataLoader(Noisy(), 4, shuffle=True), stream=lambda: DataLoader(Stream(), BS),
-    placed=lambda: DataLoader(Placed(), BS), own=Own, listed=lambda: [(torch.full((2,4), i/9.), torch.ones(2,1)) for i in range(L)],
-    endless=lambda: DataLoader(Noisy(), BS, sampler=Endless()), turning=lambda: DataLoader(Noisy(), BS, sampler=Turning()),
+    placed=lambda: DataLoader(Stateful(), BS), own=Own, listed=lambda: [(torch.full((2,4), i/9.), torch.ones(2,1)) for i in range(L)],
+    endless=lambda: DataLoader(Noisy(), BS, sampler=Endless()), turning=lambda: DataLoader(Noisy(), BS, sampler=Rotating()),
     batches=lambda: DataLoader(Noisy(), batch_sampler=BatchSampler(RandomSampler(range(N)), 3, False)),
     unbatched=lambda: DataLoader([(torch.full((2,4), i/9.), torch.ones(2,1)) for i in range(L)], batch_size=None, shuffle=True),
     workers=lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=2), persistent=lambda: DataLoader(Noisy(), BS, shuffle=True, num_workers=1, persistent_workers=True))
 
 class Seen(Callback):
-    "Notes what is trained on; ends the run after batch `die`"
+    "Records the training batches; ends the run after batch `die`"
     acts,order,run_valid = 'nothing',10_000,False
     def __init__(self, die=None): self.die,self.seen = die,{}
     def after_batch(self):
@@ -89,8 +89,8 @@ def learner(dl, path='.', cbs=()):
     return learn.remove_cb(learn.progress)
 
 def run(dl, n, path='.', epochs=3, die=None, every=None, cbs=(), **kw):
-    cb,beside = Seen(die),[CheckpointCallback(every, keep=None)] if every else []
-    learn = learner(dl, path, [StepsPerEpoch(n), cb, *beside, *cbs])
+    cb,checkpoints = Seen(die),[CheckpointCallback(every, keep=None)] if every else []
+    learn = learner(dl, path, [StepsPerEpoch(n), cb, *checkpoints, *cbs])
     with learn.no_logging():
         if die is None: learn.fit(epochs, **kw)
         else:
@@ -98,17 +98,17 @@ def run(dl, n, path='.', epochs=3, die=None, every=None, cbs=(), **kw):
     return learn,cb.seen
 
 def same(a, b): return a.keys()==b.keys() and all(torch.equal(s, t) for k in a for s,t in zip(a[k], b[k], strict=True))
-def weights(learn): return {k:[v] for k,v in learn.model.state_dict().items()}
-def flat(seen): return [b for _,b in sorted(seen.items())]
+def weights(learn): return {k:[v] for k,v in learn.model.state_dict().batch_numbers()}
+def flat(seen): return [b for _,b in sorted(seen.batch_numbers())]
 
 def passes(dl, n):
-    "The first `n` batches of the passes over `dl`, joined"
+    "The first `n` batches of repeated passes over `dl`"
     return [*itertools.islice((b for k in range(n) for b in itertools.islice(dl, n)), n)]
 
 @pytest.mark.parametrize('n', [3, *slow(1, 7, 10, 20)])
 @pytest.mark.parametrize('kind', [k for k in KINDS if k not in ('workers','persistent')] + slow('workers', 'persistent'))
-def test_epochs_joined_are_passes_joined(kind, n):
-    "Nothing is left out or twice at the end of an epoch or a pass, and each pass is that of the loader itself"
+def test_epochs_continue_the_passes(kind, n):
+    "At the end of an epoch or a pass no batch is lost or repeated, and each pass equals the loader's own"
     set_seed(5)
     dl = OngoingLoader(KINDS[kind](), n)
     got = [b for _ in range(4) for b in Limited(iter(dl), n)]
@@ -128,19 +128,19 @@ def killed(kind, n, ks, path, epochs=3):
         assert same(weights(learn), weights(straight))
 
 @pytest.mark.parametrize('kind,k', [('shuffled',9), ('placed',9), *slow(('stream',6), ('turning',9), ('endless',9))])
-def test_resumes_within(kind, k, tmp_path): killed(kind, 5, [k], tmp_path)
+def test_resumes_within_an_epoch(kind, k, tmp_path): killed(kind, 5, [k], tmp_path)
 
 @few(0, 2)
 @pytest.mark.parametrize('n', [3, 5, 7, 10])
 @pytest.mark.parametrize('kind', KINDS)
 def test_resumes_at_any_batch(kind, n, tmp_path):
-    "A kill at any batch: in the middle of an epoch or of a pass, at the end of one or of both; with a checkpoint at each, or at each second"
+    "A run killed at any batch resumes exactly, with a checkpoint at every batch or every second batch"
     killed(kind, n, [*range(1, 3*n, 1 if n<7 else 2)] if kind not in ('workers','persistent') else [n+1], tmp_path)
 
-def test_placed_reads_nothing_again(tmp_path):
-    "Data that knows its place goes on from there"
+def test_stateful_data_is_not_read_again(tmp_path):
+    "A stateful dataset continues at its position and reads no sample again"
     made = []
-    class Counted(Placed):
+    class Counted(Stateful):
         def __iter__(self):
             for o in super().__iter__(): made.append(1); yield o
     mk = lambda: DataLoader(Counted(), BS)
@@ -154,12 +154,12 @@ def test_a_checkpoint_does_not_change_the_batches(tmp_path):
     _,b = run(KINDS['shuffled'](), 5, tmp_path, every='3ba')
     assert same(a, b)
 
-def test_every_item_equally_often():
+def test_each_sample_is_seen_equally_often():
     _,seen = run(DataLoader(Noisy(), BS, shuffle=True), 5, epochs=7)
-    items = torch.cat([b[1] for b in flat(seen)]).mul(N).round().int().flatten()
-    assert items.bincount().tolist()==[5]*N
+    batch_numbers = torch.cat([b[1] for b in flat(seen)]).mul(N).round().int().flatten()
+    assert batch_numbers.bincount().tolist()==[5]*N
 
-def test_a_fit_begins_anew():
+def test_a_fit_begins_at_the_first_batch():
     learn,seen = run(KINDS['listed'](), 3, epochs=1)
     cb = Seen()
     with learn.no_logging(): learn.fit(1, cbs=cb)
@@ -168,19 +168,19 @@ def test_a_fit_begins_anew():
 @pytest.mark.parametrize('exc', [CancelTrain, CancelEpoch, CancelBatch])
 @pytest.mark.parametrize('kind', ['listed'])
 def test_cancelled_epochs_continue(kind, exc):
-    "The batch after a cancelled one is the next one"
+    "After a cancel, training continues with the next batch"
     cb = at('before_pred', throw(exc()), lambda self: self.learn.training and self.learn.iter==2)
     got = []
     see = at('after_fetch', lambda self: got.append(self.learn.batch) if self.learn.training else None)
     run(KINDS[kind](), 5, cbs=[cb, see])
-    want = passes(KINDS[kind](), len(got))   # a list, whose passes draw nothing
+    want = passes(KINDS[kind](), len(got))   # passes over a list draw no random numbers
     assert len(got)==(15 if exc is CancelBatch else 9)
     for a,b in zip(got, want, strict=True): assert all(map(torch.equal, a, b))
 
 @pytest.mark.parametrize('fit', [lambda l,*cbs: l.fit_one_cycle(3, .1, cbs=cbs), lambda l,*cbs: l.fit('15ba', cbs=cbs), lambda l,*cbs: l.fit('13ba', cbs=cbs),
                                  lambda l,*cbs: l.fit_flat_cos(3, .1, cbs=cbs)])
-def test_the_length_is_known(fit):
-    "Schedules move, `'0.1dur'` comes ten times, and an amount of batches ends where it should"
+def test_the_length_of_the_fit_is_known(fit):
+    "Schedules, fractions such as `'0.2dur'` and amounts of batches use the length of the virtual epochs"
     fired,pcts = [],[]
     learn = learner(Own())
     with learn.no_logging():
@@ -189,14 +189,14 @@ def test_the_length_is_known(fit):
     assert n in (13, 15) and len(learn.recorder.history)==3 and len(fired)==5
     assert pcts==pytest.approx([i/n for i in range(n)])
 
-def test_a_warmup_is_measured_by_it():
-    "A warm-up of 8 batches is shorter than a fit of 15, though a pass has 7"
+def test_a_warmup_counts_virtual_epochs():
+    "A warm-up of 8 batches fits into an epoch of 15, though a pass over the data has 7"
     learn = learner(KINDS['listed']())
     with learn.no_logging(): learn.fit(1, cbs=[StepsPerEpoch(15), ParamScheduler(warmup_lin(.1, '8ba'))])
     assert learn.train_iter==15
 
-def test_item_indices():
-    "The items of each batch, and of the one that fails, also across the end of a pass"
+def test_sample_indices():
+    "The indices of each batch are right, also across the end of a pass"
     got = []
     dl = KINDS['shuffled']()
     _,seen = run(dl, 5, cbs=[ItemIndices(), at('after_batch', lambda cb: got.append(cb.learn.indices), lambda cb: cb.learn.training)])
@@ -205,8 +205,8 @@ def test_item_indices():
     assert all(torch.equal(b[1].mul(N).round().int().flatten(), torch.tensor(i, dtype=torch.int32)) for b,i in zip(flat(seen), got[15:], strict=True))
 
 @pytest.mark.parametrize('n', [2, 3])
-def test_used_up(n):
-    "Data that can be gone through only once: a warning, and the fit ends; what came is validated"
+def test_data_that_is_exhausted(n):
+    "Data that can be iterated only once: the fit warns and ends, and validates the last, shorter epoch too"
     class Once:
         def __init__(self): self.it = iter(KINDS['listed']()[:6 if n==3 else 7])
         def __iter__(self): return self.it
@@ -216,8 +216,8 @@ def test_used_up(n):
 def test_no_batch_at_all():
     with pytest.raises(ValueError, match='yielded no batch'): run([], 3)
 
-def test_lost_in_a_generator():
-    "A generator that a `CancelBatch` ends would begin its next pass, and lose the rest without a word"
+def test_a_cancel_in_a_generator_raises():
+    "A `CancelBatch` inside a generator raises a RuntimeError: the rest of the pass would be lost in silence"
     class Bad:
         def __iter__(self):
             for i,b in enumerate(KINDS['listed']()):
@@ -226,7 +226,7 @@ def test_lost_in_a_generator():
     with pytest.raises(RuntimeError, match='lost'): run(Bad(), 5)
 
 def test_prefetch():
-    "It does not run ahead of the stream; a thread that would is refused"
+    "Prefetch without a thread changes nothing; with a thread, which would fetch ahead of the epoch, it raises"
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         _,a = run(KINDS['shuffled'](), 5, cbs=[Prefetch()])
@@ -234,7 +234,7 @@ def test_prefetch():
     with pytest.raises(ValueError, match='StepsPerEpoch'): run(KINDS['shuffled'](), 5, cbs=[Prefetch(thread=True)])
 
 def test_limit():
-    "A shorter epoch goes on where it ended"
+    "After an epoch cut by LimitBatches, the next one continues with the next batch"
     _,seen = run(KINDS['listed'](), 5, cbs=[LimitBatches(2)])
     assert [round(b[0][0,0].item()*9) for b in flat(seen)]==[*range(6)]
 
@@ -242,14 +242,14 @@ def test_another_loader_raises():
     def swap(cb): cb.learn.dls.loaders[0] = KINDS['listed']()
     with pytest.raises(ValueError, match='was replaced during the fit'): run(KINDS['listed'](), 3, cbs=[at('after_epoch', swap)])
 
-# fits that go on in the data, as users of Lightning asked for (#11426)
+# fits that continue in the data, a feature request to Lightning (#11426)
 
 def numbers():
     i = 0
     while True: yield torch.full((2,4), i/100), torch.ones(2,1); i += 1
 
-def items(learn, *args, **kw):
-    "The batches of a fit, by the number that is in them"
+def batch_numbers(learn, *args, **kw):
+    "The numbers of the training batches of a fit"
     seen,die = [],kw.pop('die', None)
     def note(cb):
         if cb.learn.training: seen.append(round(100*cb.learn.xb[0][0,0].item()))
@@ -263,15 +263,15 @@ def items(learn, *args, **kw):
 
 def test_the_next_fit_continues():
     learn = learner(numbers, cbs=StepsPerEpoch(3, across_fits=True))
-    assert items(learn, 2)==[*range(6)] and items(learn, '4ba')==[6,7,8,9]
+    assert batch_numbers(learn, 2)==[*range(6)] and batch_numbers(learn, '4ba')==[6,7,8,9]
     copied = copy.deepcopy(learn)
-    assert items(learn, 1)==[10,11,12] and items(copied, 1)==[0,1,2]
+    assert batch_numbers(learn, 1)==[10,11,12] and batch_numbers(copied, 1)==[0,1,2]
     learn.dls = DataLoaders([b for b,_ in zip(numbers(), range(2))])
-    assert items(learn, 1)==[0,1,0] and items(learn, 1)==[1,0,1]   # other data begins
+    assert batch_numbers(learn, 1)==[0,1,0] and batch_numbers(learn, 1)==[1,0,1]   # other data begins at its first batch
 
-def test_a_fit_that_went_on_is_resumed(tmp_path):
+def test_a_fit_that_continued_is_resumed(tmp_path):
     def cbs(): return [CheckpointCallback('1ba', folder=tmp_path)]
     learn,other = (learner(numbers, cbs=StepsPerEpoch(3, across_fits=True)) for _ in range(2))
-    items(learn, 1)
-    assert items(learn, 2, cbs=cbs(), die=5)==[3,4,5,6,7]
-    assert items(other, 2, cbs=cbs(), resume='auto')==[7,8] and items(other, 1)==[9,10,11]
+    batch_numbers(learn, 1)
+    assert batch_numbers(learn, 2, cbs=cbs(), die=5)==[3,4,5,6,7]
+    assert batch_numbers(other, 2, cbs=cbs(), resume='auto')==[7,8] and batch_numbers(other, 1)==[9,10,11]

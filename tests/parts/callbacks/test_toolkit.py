@@ -1,4 +1,4 @@
-"""The toolkit together: any of its callbacks, in any order of adding, give the same weights and the same record, and leave nothing behind."""
+"""Any callbacks together, added in any order, give the same weights and the same history, and leave nothing behind."""
 import pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
@@ -19,7 +19,7 @@ cbs = dict(accumulate=lambda: GradientAccumulation(12), clip=lambda: GradientCli
            save=SaveModelCallback, nan=TerminateOnNaNCallback, threshold=lambda: ThresholdStopper(.5), better=lambda: OnBetter(lambda learn: None), stats=lambda: ActivationStats(every=3),
            mc=MCDropoutCallback, augment=lambda: AugmentCallback(shift), validate=lambda: ValidateEvery('4ba'), every=lambda: EveryCallback(lambda learn: learn.state.update(at=learn.train_iter), '3ba'),
            csv=CSVLogger, checkpoint=lambda: CheckpointCallback('3ba', overwrite=True))
-# Two that set the same thing are no combination: the last one added wins, as it would by hand
+# Callbacks that set the same thing are not combined: the one added last wins
 rivals = [{'mixup','cutmix'}, {'bf16','fp16'}, {'sched','torch_sched','plateau'}, {'clip','value'}]
 
 def fit(names, path):
@@ -53,17 +53,17 @@ def combinations(draw):
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(combinations())
-def test_any_of_them_in_any_order(tmp_path_factory, both):
+def test_any_callbacks_in_any_order(tmp_path_factory, both):
     a,b = (outcome(fit(names, tmp_path_factory.mktemp('run'))) for names in both)
     assert_same(a, b, both)
 
-watchers = 'save nan better stats validate every csv checkpoint'.split()
-@pytest.mark.parametrize('name', [n for n in watchers if n not in ('save','checkpoint')])
-def test_who_watches_changes_nothing(name, tmp_path):
-    "Those that only look leave the weights, to the last bit, as they are without them"
+observers = 'save nan better stats validate every csv checkpoint'.split()
+@pytest.mark.parametrize('name', [n for n in observers if n not in ('save','checkpoint')])
+def test_observers_change_nothing(name, tmp_path):
+    "Callbacks that only observe leave weights and history unchanged bit for bit"
     assert_same(outcome(fit([], tmp_path/'a')), outcome(fit([name], tmp_path/'b')), name)
 
-def test_all_watchers_with_all_the_others(tmp_path):
+def test_all_observers_with_other_callbacks(tmp_path):
     train = ['accumulate','clip','ema','bf16','micro','freeze','last','mixup','sched']
-    watch = [n for n in watchers if n not in ('save','checkpoint')]
+    watch = [n for n in observers if n not in ('save','checkpoint')]
     assert_same(outcome(fit(train, tmp_path/'a')), outcome(fit(watch+train, tmp_path/'b')), 'all')

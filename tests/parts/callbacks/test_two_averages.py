@@ -1,4 +1,4 @@
-"""Two EMAs at once: each as if it were alone, also over a resumed run and files written within the fit"""
+"""Two EMAs in a fit: each equals one alone, also in a resumed run and in files saved within the fit"""
 import pytest, torch
 from torch import nn
 from torch.nn import functional as F
@@ -18,7 +18,7 @@ def equal(a, b): return all(map(torch.equal, a.values(), b.values()))
 
 @pytest.mark.parametrize('slow_first', (False, True))
 @pytest.mark.parametrize('more', (list, lambda: [GradientAccumulation('2ba')]))
-def test_each_as_alone(slow_first, more):
+def test_each_equals_one_alone(slow_first, more):
     fast,slow = EMACallback(.5),EMACallback(.9, use=False)
     both,a,b = learner(*([slow, fast] if slow_first else [fast, slow]), *more()),learner(EMACallback(.5), *more()),learner(EMACallback(.9), *more())
     for l in (both, a, b): l.fit(2)
@@ -26,7 +26,7 @@ def test_each_as_alone(slow_first, more):
     assert both.recorder.history['valid_loss']==a.recorder.history['valid_loss']
 
 def test_within_a_fit(tmp_path):
-    "What is measured or saved in a block has the weights of that block"
+    "Inside `averaged()`, saves and validations use that average's weights"
     seen = []
     def look(cb):
         if cb.learn.training: return
@@ -64,25 +64,25 @@ def test_an_exported_model_has_the_average_as_a_saved_one_does(tmp_path):
     exported = load_learner(tmp_path/'models/exported.pth', nn.Linear(4, 1)).model
     assert equal(saved.state_dict(), exported.state_dict())
 
-def test_no_average_stays_after_a_save_that_another_callback_stopped(tmp_path):
-    "`after_save_model` was called only where every `before_save_model` had succeeded: the average stayed in the model"
-    said = []
+def test_no_average_stays_after_a_failed_save(tmp_path):
+    "If a `before_save_model` handler raises, the trained weights return; the average used to stay in the model"
+    checks = []
     class FailsToSave(Callback):
         order = 100
         def before_save_model(self): raise OSError('no room')
     def save(cb):
         trained = {k:v.clone() for k,v in cb.learn.model.state_dict().items()}
         with pytest.raises(OSError, match='no room'): cb.learn.save('x')
-        said.append((equal(trained, cb.learn.model.state_dict()), equal(trained, average.averages)))
+        checks.append((equal(trained, cb.learn.model.state_dict()), equal(trained, average.averages)))
     average = EMACallback(.5)
     learner(average, FailsToSave, Callback(after_train=save), path=tmp_path).fit(1)
-    assert said==[(True, False)] and not list(tmp_path.rglob('x.pth'))
+    assert checks==[(True, False)] and not list(tmp_path.rglob('x.pth'))
 
 @pytest.mark.parametrize('fails', [False, True])
 @pytest.mark.parametrize('at_end', [False, True])
 def test_a_save_within_a_validation_leaves_the_average_there(tmp_path, at_end, fails):
-    "The end of a save that had put no average into the model took out the one of the validation around it"
-    said = []
+    "A save during validation leaves the average in the model; its end used to remove it"
+    checks = []
     class FailsToSave(Callback):
         order = -100
         def before_save_model(self):
@@ -91,10 +91,10 @@ def test_a_save_within_a_validation_leaves_the_average_there(tmp_path, at_end, f
         if cb.learn.training: return
         try: cb.learn.save('x')
         except OSError: pass
-        said.append(equal(average.averages, cb.learn.model.state_dict()))
+        checks.append(equal(average.averages, cb.learn.model.state_dict()))
     average = EMACallback(.5, at_end=at_end)
     learn = learner(average, FailsToSave, Callback(after_pred=save), path=tmp_path)
     learn.fit(1)
-    n_in_fit = len(said)
+    n_in_fit = len(checks)
     learn.validate()
-    assert n_in_fit and len(said)==2*n_in_fit and all(said)
+    assert n_in_fit and len(checks)==2*n_in_fit and all(checks)
