@@ -1,4 +1,4 @@
-"""Evaluator and validate_all: the right numbers at the right time, without an effect on training"""
+"""Evaluator and validate_all: right values at the right time, with no effect on training"""
 import random
 import pytest, torch
 from hypothesis import given, settings, strategies as st
@@ -65,8 +65,8 @@ def test_numbers_are_those_of_a_plain_evaluation():
         def mean(f): return torch.stack([f(m(x), y) for x,y in data]).mean().item()
         with torch.no_grad(): plain.append([mean(f) for f in (nn.functional.mse_loss, nn.functional.l1_loss)])
         m.train()
-    by_hand = at('after_batch', evaluate, lambda cb: cb.learn.training and cb.learn.train_iter%2==0, order=90)
-    learn = learner(n=6, model=net(), metrics=rmse, cbs=[Evaluator('test', data, metrics=mae, every='2ba'), by_hand])
+    plain_evaluation = at('after_batch', evaluate, lambda cb: cb.learn.training and cb.learn.train_iter%2==0, order=90)
+    learn = learner(n=6, model=net(), metrics=rmse, cbs=[Evaluator('test', data, metrics=mae, every='2ba'), plain_evaluation])
     learn.fit(2)
     h = learn.evaluate_test.history
     assert h['train_iter']==[2,4,6,8,10,12] and h['epoch']==[0,0,0,1,1,1]
@@ -77,15 +77,15 @@ def test_numbers_are_those_of_a_plain_evaluation():
 @quick
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.integers(1, 6), st.integers(1, 3))
 def test_due_together(everies, n, n_epoch):
-    "Each when it is due; those that are due at the same time inside one pair of events, in their order"
+    "Evaluators due at the same time run in order, between one pair of events"
     log = []
-    class Told(Callback):
+    class LogsEvents(Callback):
         def before_validate_all(self): log.append([])
         def before_validate(self):
             if self.learn.dl_name: log[-1].append(self.learn.dl_name)
         def after_validate_all(self, results): log[-1].append((cb.learn.train_iter, [*results]))
     evs = [Evaluator(f'e{i}', batches(1), every=f'{k}ba') for i,k in enumerate(everies)]
-    cb = Told()
+    cb = LogsEvents()
     learn = learner(n=n, cbs=[*evs, cb])
     learn.logger = null_logger
     learn.fit(n_epoch)
@@ -106,21 +106,21 @@ def test_removed_or_switched_off_in_the_middle(late):
     learn.fit(1)
     assert [len(o.history) for o in (a,b,c)]==[2,4,4]
 
-def test_one_added_in_a_fit_begins_at_once():
+def test_an_evaluator_added_in_a_fit_starts_at_the_next_batch():
     a = Evaluator('a', batches(1), every='1ba')
     def is_second(cb): return cb.learn.training and cb.learn.iter==1 and a.learn is None
     learn = learner(n=4, cbs=at('after_batch', lambda cb: cb.learn.add_cb(a), is_second))
     learn.fit(1)
-    assert a.history['train_iter']==[3,4]   # it came after two batches, and hears the next one
+    assert a.history['train_iter']==[3,4]   # added after two batches, it evaluates from the third on
     learn.fit(1)
     assert len(a.history)==4
 
-def test_in_fits_only():
+def test_evaluates_in_fits_only():
     learn = learner(cbs=Evaluator('a', batches(1), every='1ba'))
     learn.validate(); learn.get_preds()
     assert not learn.evaluate_a.history
 
-def test_every_fit_has_its_history():
+def test_each_fit_starts_a_new_history():
     learn = learner(cbs=Evaluator('a', batches(1)))
     learn.fit(2); learn.fit(1)
     assert len(learn.evaluate_a.history)==1
@@ -151,7 +151,7 @@ def test_monitored_by_name_or_by_evaluator(tmp_path):
     assert cbs[3].watch.best==min(e.history['hard_loss'])
     assert cbs[1].watch.is_lower_better and cbs[1].watch.name==cbs[2].watch.name=='hard_mae'
 
-def test_which_way_is_better():
+def test_direction_of_monitored_columns():
     def oddity(pred, y): return pred.mean()
     def heat(pred, y): return pred.mean()
     def cold(pred, y): return pred.mean()
@@ -191,7 +191,7 @@ def test_wrong_columns():
     with pytest.raises(ValueError, match="'x' has no column 'x_mea'.*did you mean `x_mae`"): learn.fit(1)
     assert not train
 
-# when it is worth it
+# when_better
 def test_when_better():
     e = Evaluator('x', batches(1), when_better=Monitor('valid_loss', min_delta=1.))
     learn = learner(cbs=e, lr=.02)
@@ -214,7 +214,7 @@ def test_when_better_is_checked_before_training():
 def test_bad_settings(kw, words):
     with pytest.raises((ValueError,TypeError), match=words): Evaluator(**{**dict(name='x', dl=batches(1)), **kw})
 
-def test_two_columns_of_one_name():
+def test_duplicate_column_names_raise():
     train = []
     note = at('before_train', lambda cb: train.append(1))
     twins = [Evaluator('x', batches(1)), Evaluator('x', batches(1), metrics=mae)]
@@ -261,10 +261,10 @@ def test_resume(tmp_path, stop):
 
 def test_validate_all():
     log = []
-    class Told(Callback):
+    class LogsEvents(Callback):
         def before_validate(self): log.append(self.learn.dl_name)
         def after_validate_all(self, results): log.append([*results])
-    learn = learner(metrics=mae, cbs=[Evaluator('a', batches(2, seed=7), metrics=rmse), Told])
+    learn = learner(metrics=mae, cbs=[Evaluator('a', batches(2, seed=7), metrics=rmse), LogsEvents])
     before = weights(learn)
     res = learn.validate_all()
     other = batches(2, seed=7)
@@ -275,16 +275,16 @@ def test_validate_all():
     assert torch.equal(before, weights(learn)) and learn.dl_name is None and learn.mode is None
 
 def test_validate_all_agrees_with_evaluators():
-    told = []
-    class Told(Callback):
-        def before_validate_all(self, due): told.append([due])
-        def after_validate_all(self, results): told[-1].append(results)
+    events = []
+    class LogsEvents(Callback):
+        def before_validate_all(self, due): events.append([due])
+        def after_validate_all(self, results): events[-1].append(results)
     a,b = Evaluator('a', batches(2, seed=7), metrics=rmse, every='3ba'),Evaluator('b', batches(1), every='3ba')
-    learn = learner(metrics=mae, cbs=[a, b, Told])
+    learn = learner(metrics=mae, cbs=[a, b, LogsEvents])
     learn.fit(1)
-    assert told[-1][0]==['a','b'] and [[*v] for v in told[-1][1].values()]==[['loss','rmse'], ['loss','mae']]
+    assert events[-1][0]==['a','b'] and [[*v] for v in events[-1][1].values()]==[['loss','rmse'], ['loss','mae']]
     res = learn.validate_all()
-    assert told[-1]==[['valid','a','b'], res] and {k:res[k] for k in ('a','b')}==told[0][1]
+    assert events[-1]==[['valid','a','b'], res] and {k:res[k] for k in ('a','b')}==events[0][1]
 
 def test_validate_all_in_a_fit_changes_nothing():
     a,b = shuffled(),shuffled()

@@ -1,4 +1,4 @@
-"""Hooks and activation statistics: they record what they should, change nothing, and are always removed."""
+"""Hooks and activation statistics record the right values, change nothing, and are always removed."""
 import copy, pickle
 from contextlib import suppress
 
@@ -43,7 +43,7 @@ makers  = [lambda: HookCallback(), lambda: HookCallback(every=2), lambda: HookCa
            lambda: ActivationStats(every=2)]
 
 def once():
-    "True at the first call only: a batch that is cancelled before it is fetched would be tried again without end"
+    "A condition true at its first call only: a batch cancelled before each fetch would be retried forever"
     first = [True]
     return lambda cb: first and first.pop()
 
@@ -70,7 +70,7 @@ def test_hooks_are_removed_when_a_hook_fails(e):
     assert n_hooks(learn.model)==0
 
 def test_hooks_are_on_the_model_during_a_fit():
-    "Without this the tests above would prove nothing"
+    "Hooks are on the model in a fit; otherwise the tests above could not fail"
     on = []
     learn = quiet(cbs=[HookCallback(), at('after_pred', lambda cb: on.append(n_hooks(cb.model)), order=100)])
     fit(learn)
@@ -109,10 +109,10 @@ def test_hooks_are_all_or_none():
 def test_every(every, n, epochs, order, cancel, where):
     on,cb = [],Seen(every=every)
     cb.order = order
-    def off(ev): return at(ev, lambda o: on.append(n_hooks(o.model)), order=100)
+    def hooks_at(ev): return at(ev, lambda o: on.append(n_hooks(o.model)), order=100)
     def is_cancelled(o): return o.training and o.train_iter in cancel
     learn = quiet(n=n, nv=2, cbs=[cb, at(where, throw(CancelBatch()), when=is_cancelled, order=80),
-                                  off('before_fetch'), off('after_batch'), off('before_validate')])
+                                  hooks_at('before_fetch'), hooks_at('after_batch'), hooks_at('before_validate')])
     fit(learn, epochs)
     recorded = [i for i in range(n*epochs) if i%every==0 and not (where=='before_batch' and i in cancel)]
     assert cb.got==[i for i in recorded for _ in range(3)]
@@ -166,7 +166,7 @@ def test_stored_is_copied_to_the_cpu_when_it_is_read():
         assert reads.names['cpu']==5
 
 @pytest.mark.parametrize('make', makers)
-def test_copies_of_a_learner_train_like_it(make):
+def test_copies_of_a_learner_train_alike(make):
     a = quiet(n=4, cbs=make(), loss_func=F.mse_loss)
     fit(a)
     both = [copy.deepcopy(a), pickle.loads(pickle.dumps(a))]
@@ -185,7 +185,7 @@ def test_a_copy_made_in_a_fit_records_nothing(copied):
 # what is recorded
 
 class Odd(nn.Module):
-    "A layer that is called twice, one that returns a tuple, one that returns a dictionary, one that is never called"
+    "Has a layer called twice, one that returns a tuple, one that returns a dictionary, and one never called"
     def __init__(self):
         super().__init__()
         self.lin,self.rnn,self.out = nn.Linear(4,4),nn.LSTM(4,3,batch_first=True),nn.Linear(3,1)
@@ -246,7 +246,7 @@ def test_only_the_call_for_a_training_batch_is_recorded():
     other.model.load_state_dict(plain.model.state_dict())
     fit(plain, 2); fit(other, 2)
     assert torch.equal(plain.activation_stats.table(), other.activation_stats.table())
-    assert plain.activation_stats.table()[0,0,3:].sum()<=4*8   # once, not again when it is recomputed
+    assert plain.activation_stats.table()[0,0,3:].sum()<=4*8   # recorded once, not again in the recomputation
 
 def test_the_record_is_kept_after_an_interruption():
     stats,stop = ActivationStats(),at('before_pred', throw(KeyboardInterrupt()), when=lambda cb: cb.train_iter==4)

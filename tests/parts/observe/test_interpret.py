@@ -1,4 +1,4 @@
-"Interpretation: counts and reports against scikit-learn's and against counting by hand, on one pass over the data"
+"Interpretation: counts and reports equal scikit-learn's and plain counts, in one pass over the data"
 import io, pickle
 from contextlib import redirect_stdout
 import numpy as np, pytest, torch
@@ -21,7 +21,7 @@ def learner(x, y, loss_func=None, model=None, bs=7, vocab=None):
     return learn
 
 def case(n=50, c=4, seed=0, absent=0):
-    "Logits and classes, of which the last `absent` never occur"
+    "Logits and targets, in which the last `absent` classes never occur"
     g = torch.Generator().manual_seed(seed)
     return torch.randn(n, c, generator=g),torch.randint(0, c-absent, (n,), generator=g)
 
@@ -75,7 +75,7 @@ def test_one_pass_over_the_data(cls):
         interp.confusion_matrix(); interp.most_confused(); interp.classification_report()
     assert len(seen)==8   # batches
 
-def test_what_is_kept():
+def test_stored_tensors():
     x,y = case()
     interp = Interpretation.from_learner(learner(x, y))
     assert interp.inputs is None
@@ -104,7 +104,7 @@ def test_in_the_order_of_the_data_set():
     assert torch.equal(interp.targs, y)
 
 def loaders(x, y):
-    "Loaders that can fetch an item by its number, and some of which the order is not that of the data set, or not known"
+    "Loaders, each with whether samples can be read again: not if its order is unknown or not the dataset's"
     ds = torch.utils.data.TensorDataset(x, y)
     dl = lambda **kw: torch.utils.data.DataLoader(ds, **{'batch_size':7, **kw})
     sampler = lambda c, *args: dl(sampler=c(*args))
@@ -113,8 +113,8 @@ def loaders(x, y):
     yield from [(False, sampler(U.SubsetRandomSampler, range(20))), (False, sampler(U.WeightedRandomSampler, [1.]*50, 30)), (False, dl(batch_size=None)),
                 (False, sampler(U.DistributedSampler, ds, 2, 0)), (False, [*dl()]), (False, dl(batch_sampler=[[3,4],[1]], batch_size=1))]
 
-def test_inputs_are_read_again_when_they_are_wanted():
-    "`interp[:]` and `plot_top_losses` had no inputs unless one had asked for them in advance"
+def test_inputs_are_read_again_when_needed():
+    "`interp[:]` and `rows` read inputs from the dataset when needed; they used to require `with_input=True`"
     x,y = case()
     for i,(can,dl) in enumerate(loaders(x, y)):
         learn = learner(x, y)

@@ -1,4 +1,4 @@
-"""CUDA memory snapshots; the functions of PyTorch that make them are replaced."""
+"""CUDA memory snapshots; PyTorch's snapshot functions are replaced by fakes."""
 import warnings
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from toys import at, learner, pretend_cuda, throw
 torch.set_num_threads(1)
 
 class Cuda:
-    "Calls of `torch.cuda.memory`: + starts recording, - stops it, file names are dumps"
+    "Records calls of `torch.cuda.memory`: '+' starts recording, '-' stops it, a file name is a dump"
     def __init__(self, monkeypatch):
         self.said,self.on,self.entries = [],False,None
         for k,f in dict(_record_memory_history=self.record, _dump_snapshot=self.dump).items(): monkeypatch.setattr(torch.cuda.memory, k, f)
@@ -37,7 +37,7 @@ def fit(path, *cbs, batches=4, **kw):
 @pytest.mark.parametrize('kw,said', [(dict(), ['+', '-','+', 'batches-1-3.pickle', '-']), (dict(on_oom=False), ['-','+', 'batches-1-3.pickle', '-', '-']),
                                      (dict(n=None), ['+','-']), (dict(n=1, skip=0, on_oom=False), ['-','+', 'batches-0-0.pickle', '-', '-']), (dict(n=9), ['+', '-','+', '-'])])
 def test_a_few_batches(cuda, tmp_path, kw, said):
-    "One snapshot in a fit, of training batches; afterwards recording is off"
+    "A fit writes one snapshot of training batches, and recording is off afterwards"
     s = fit(tmp_path, max_entries=7, **kw)
     assert cuda.said==said and not cuda.on and cuda.entries==7
     assert s.files==[tmp_path/'memory'/n for n in said if n.endswith('pickle')] and all(f.exists() for f in s.files)
@@ -52,7 +52,7 @@ def test_when_memory_runs_out(cuda, tmp_path, on_oom):
     assert [f.name for f in fit(tmp_path, fails, on_oom=on_oom).files]==['batches-1-3.pickle', *['oom-batch-5.pickle']*on_oom] and not cuda.on
 
 def test_another_folder_in_the_middle(cuda, tmp_path, monkeypatch):
-    "After `os.chdir` the file was written elsewhere"
+    "The snapshot's path does not change with `os.chdir` in a fit; it used to"
     monkeypatch.chdir(tmp_path)
     (tmp_path/'b').mkdir()
     fit('.', at('before_batch', lambda cb: monkeypatch.chdir(tmp_path/'b'), lambda cb: cb.training and cb.train_iter==1))
@@ -64,7 +64,7 @@ def test_another_error_writes_no_snapshot(cuda, tmp_path):
     assert s.files==[] and cuda.said==['+','-'] and not cuda.on
 
 def test_without_cuda(tmp_path, monkeypatch):
-    "It warns once, and records nothing"
+    "Without CUDA it warns once and records nothing"
     cuda = Cuda(monkeypatch)
     pretend_cuda(monkeypatch, memory, False)
     s = MemorySnapshot()

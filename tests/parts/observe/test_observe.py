@@ -1,4 +1,4 @@
-"""Observers and loggers: numbers equal an independent computation, observing changes nothing and never waits for the device"""
+"""Observers and loggers log the values of an independent computation, change nothing, never wait for the device"""
 import json, math, sys
 from types import ModuleType, SimpleNamespace
 import pytest, torch
@@ -37,7 +37,7 @@ def tick(monkeypatch):
     for m in (timing, speed_module, system): monkeypatch.setattr(m, 'perf_counter', t)
     return t
 
-class Hear(Callback):
+class LogsMetrics(Callback):
     order = 62
     def __init__(self): self.got = []
     def log_metrics(self, metrics, step): self.got.append((step, metrics))
@@ -48,7 +48,7 @@ def net(): torch.manual_seed(0); return nn.Sequential(nn.Linear(4,8), nn.BatchNo
 @pytest.mark.parametrize('every', ['1ba', '3ba', '1ep', '7sp', lambda learn: learn.train_iter in (2,5)])
 def test_the_same_weights(every, tmp_path):
     runs = []
-    for cbs in ([], [cls(every) for cls in ALL] + [JsonLogger(), FreeOutputs(), ImageLogger(every, f=lambda learn: dict(x=learn.xb[0][None,None])), Hear()]):
+    for cbs in ([], [cls(every) for cls in ALL] + [JsonLogger(), FreeOutputs(), ImageLogger(every, f=lambda learn: dict(x=learn.xb[0][None,None])), LogsMetrics()]):
         learn = learner(n=5, model=net(), opt_func=Adam, metrics=mae, cbs=cbs, path=tmp_path)
         learn.logger = null_logger
         torch.manual_seed(3)
@@ -58,11 +58,11 @@ def test_the_same_weights(every, tmp_path):
 
 @pytest.mark.parametrize('valid', [False, True])
 def test_no_observer_waits_for_the_device(valid):
-    got = watched(Reads(), *(cls('2ba') for cls in (LossMonitor, LRMonitor, OptimizerMonitor, SpeedMonitor, RuntimeEstimator)), Hear(), valid=valid)
+    got = watched(Reads(), *(cls('2ba') for cls in (LossMonitor, LRMonitor, OptimizerMonitor, SpeedMonitor, RuntimeEstimator)), LogsMetrics(), valid=valid)
     assert not got.names, f'in {N} batches: {dict(got.names)}'
 
 def test_an_event_that_is_not_fired_costs_nothing():
-    none,more = watched(Calls()),watched(Calls(), Hear(), LossMonitor('1ep'), LRMonitor('1ep'))
+    none,more = watched(Calls()),watched(Calls(), LogsMetrics(), LossMonitor('1ep'), LRMonitor('1ep'))
     assert (none.total, none.names)==(more.total, more.names)
 
 EVENTS = [e for e in event if e.startswith(('before_','after_','cleanup')) and event.depth[e]<=3 and not any(w in e for w in ('cancel','create','evaluate','predict','checkpoint','_model','exception'))]
@@ -70,7 +70,7 @@ EVENTS = [e for e in event if e.startswith(('before_','after_','cleanup')) and e
 @pytest.mark.parametrize('ev', EVENTS)
 @pytest.mark.parametrize('exc', [KeyboardInterrupt, CancelBatch, *slow(CancelFit, CancelEpoch)])
 def test_an_exception_or_cancel_at_any_event(ev, exc, tmp_path):
-    "The numbers so far are in the file, nothing stays open, and the next fit gives the same as the first"
+    "The values so far are in the file, no file stays open, and the next fit gives the same result as the first"
     json_logger = JsonLogger()
     obs = [cls('1ba') for cls in ALL]
     def fit(*cbs):
@@ -94,10 +94,10 @@ def test_an_exception_or_cancel_at_any_event(ev, exc, tmp_path):
 # rows and the event
 @quick
 @given(st.integers(1, 5), st.integers(1, 7), st.integers(1, 3), st.integers(1, 6))
-def test_rows_are_announced_once_in_order(every, n, n_epoch, max_pending):
+def test_each_row_is_logged_once_in_order(every, n, n_epoch, max_pending):
     class Two(Observer):
         def measure(self): return dict(a=torch.tensor(float(self.learn.train_iter)), b=self.learn.train_iter/2, c=torch.tensor([2.]))
-    obs,hear = Two(f'{every}ba'),Hear()
+    obs,hear = Two(f'{every}ba'),LogsMetrics()
     learn = learner(n=n, cbs=[hear, obs])
     learn._outbox.max_pending = max_pending
     learn.logger = null_logger
@@ -143,7 +143,7 @@ def test_without_measure():
 
 # gradients
 @pytest.mark.parametrize('opt', [SGD, Adam])
-def test_norms(opt):
+def test_norms_equal_a_direct_computation(opt):
     learn = learner(n=4, model=net(), opt_func=opt, cbs=OptimizerMonitor('1ba'))
     rows = []
     def look(cb):
@@ -191,7 +191,7 @@ def test_frozen_parameters_have_no_norm():
 @quick
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 9)), min_size=1, max_size=9), st.integers(1, 12), st.integers(1, 3))
 def test_speed(data, window, n_epoch):
-    "Batches of known seconds and sizes, and validations in between that take hours"
+    "Speeds are right for batches of known times and sizes, and exclude validations, which take an hour"
     tick = Tick()
     with pytest.MonkeyPatch.context() as mp:
         mp.setattr(timing, 'perf_counter', tick); mp.setattr(speed_module, 'perf_counter', tick)
@@ -219,7 +219,7 @@ def test_tokens_per_second(tick):
 @pytest.mark.parametrize('within', [False, True])
 @pytest.mark.parametrize('skip', [0, 1, 3])
 def test_remaining(tick, skip, within):
-    "A batch takes 2 seconds (the first `skip` much longer), a validation 10, one within an epoch 6: once each was timed, the estimate is exact"
+    "With constant times of batches and validations, the estimate is exact once each has been timed"
     n,n_epoch = 4,3
     def cost(cb):
         if cb.learn.training: tick.forward(2 if cb.learn.train_iter>=skip else 1000)
@@ -230,8 +230,8 @@ def test_remaining(tick, skip, within):
     learn.fit(n_epoch)
     assert est.history['train_iter']==list(range(skip+1, n*n_epoch+1))
     for i,v in zip(est.history['train_iter'], est.history['remaining']):
-        evals = (n_epoch - (i-1)//n) if i>n else 0   # none was timed before
-        seen = within*(1 if skip else (i-1)/i)       # validations per batch so far, without the one after this batch
+        evals = (n_epoch - (i-1)//n) if i>n else 0   # no validation is timed before the end of the first epoch
+        seen = within*(1 if skip else (i-1)/i)       # validations per batch so far, excluding the one after this batch
         assert v==pytest.approx((n*n_epoch-i)*(2 + 6*seen) + 10*evals)
 
 def test_unknown_length_gives_no_estimate_at_first():
@@ -273,7 +273,7 @@ def test_system_metrics(tick, monkeypatch):
     assert [row[f'{k}_mb_per_sec'] for k in ('disk_read','disk_write','net_sent','net_recv')]==[2,1,0,.5] and 0<=row['cpu_percent']<=100 and 0<row['memory_percent']<=100
 
 def test_gpu_percent(monkeypatch):
-    "The answer of the driver is replaced; without one there is no number"
+    "With a fake driver, the percentage is logged; without a driver there is none"
     cuda = torch.device('cuda', 0)
     monkeypatch.setattr(torch.cuda, 'utilization', lambda d: 42 if d==cuda else None)
     assert system._make_gpu_meter(cuda)()==42 and system._make_gpu_meter(torch.device('cpu')) is None
@@ -287,11 +287,11 @@ def test_a_missing_package_is_named(make, module, monkeypatch):
     seen,package = [],module.partition('.')[0]
     words = rf'needs {package}: pip install .*\b{package}\b.*extra `logging`'
     with pytest.raises(ImportError, match=words) as e: learner(cbs=[make(), at('before_batch', lambda cb: seen.append(1))]).fit(1)
-    assert not seen and not any('cleanup' in n for n in e.value.__notes__)   # said once
+    assert not seen and not any('cleanup' in n for n in e.value.__notes__)   # the error is reported once
 
 # trace
 def test_every_event_through_one_method():
-    "`__call__` gets exactly the events that the loop fires"
+    "A callback's `__call__` receives exactly the events that the loop fires"
     class All(Callback):
         order = 1000
         def __init__(self): self.heard = []
@@ -336,7 +336,7 @@ def test_json_append_and_replace(tmp_path):
     with pytest.raises(FileNotFoundError, match='written by'): JsonLogger(tmp_path/'none').read_log()
 
 def test_a_truncated_file_does_not_grow(tmp_path):
-    "The file is shorter than the state says (it was emptied): the log continues at its end, with a warning"
+    "If the file is shorter than in the saved state, the log warns and continues at the file's end"
     learn = learner(cbs=JsonLogger, path=tmp_path)
     log = learn.json_logger
     log.load_state_dict(dict(start=0, log_file=dict(pos=10**6, held=[])))
@@ -344,7 +344,7 @@ def test_a_truncated_file_does_not_grow(tmp_path):
     assert len(log.read_log())==1 and (tmp_path/'log.jsonl').stat().st_size<1000
 
 def points(path):
-    "All scalars in TensorBoard's files, by its own reader: name, step and value, in the order in which they are shown"
+    "The reader of TensorBoard's files, and name, step and value of all scalars in display order"
     acc = pytest.importorskip('tensorboard.backend.event_processing.event_accumulator').EventAccumulator(str(path), size_guidance=dict(scalars=0)).Reload()
     return acc,[(k, e.step, e.value) for k in acc.Tags()['scalars'] for e in acc.Scalars(k)]
 
@@ -359,7 +359,7 @@ def test_tensorboard(tmp_path):
     assert {k:v for k,s,v in got if s==3}==pytest.approx(dict(losses, lr=learn.opt.hypers[0]['lr']))
 
 def test_tensorboard_shows_both_fits(tmp_path):
-    "A second fit with `resume='auto'` told TensorBoard to hide the points of the first, though nobody had killed it"
+    "A second fit with `resume='auto'` keeps the points of the first, complete one; it used to hide them"
     pytest.importorskip('tensorboard')
     learn = learner(cbs=[CheckpointCallback(), TensorBoardLogger, LossMonitor('1ba')], path=tmp_path)
     for n in 1,2: learn.fit(n, resume='auto')
@@ -371,11 +371,11 @@ def test_tensorboard_is_closed_after_an_error(tmp_path):
     with pytest.raises(ZeroDivisionError): learn.fit(1)
     assert learn.tensor_board_logger.log_file.file is None and [o[:2] for o in points(tmp_path/'runs')[1]]==[('batch_loss', 1)]
 
-def test_a_logger_needs_write():
+def test_a_logger_without_write_raises():
     with pytest.raises(NotImplementedError, match='needs a method `write'): learner(cbs=[MetricsLogger, LossMonitor('1ba')]).fit(1)
 
 def test_no_logging_of_inference(tmp_path):
-    hear = Hear()
+    hear = LogsMetrics()
     learn = learner(cbs=[hear, JsonLogger, *(cls('1ba') for cls in ALL)], path=tmp_path)
     learn.validate(); learn.get_preds()
     assert not hear.got and not (tmp_path/'log.jsonl').exists()

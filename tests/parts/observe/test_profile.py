@@ -1,4 +1,4 @@
-"The profiler counts each moment once, for the right action, and costs nothing when it is off. The clock advances only on request."
+"The profiler counts all time once, for the right action, and costs nothing when removed. The clock is a fake one."
 import gc, json
 from unittest import mock
 
@@ -35,16 +35,16 @@ def profiled(*cbs, clock=None, **kw):
     return learn,clock
 
 def total(p): return sum(t for _,t in p.totals.values())
-def whole(p, clock): return clock.now - p.start_time   # if the clock was not read since
+def whole(p, clock): return clock.now - p.start_time   # the whole time, if the clock was not read since
 def sleepy(events, f=lambda e: 0): return Callback(**{e: lambda self, e=e: f(e) for e in events})
 FIT = [*(e for e in oracle.FIT if 'cancel' not in e), 'cleanup']
 
 def test_these_are_the_events_of_a_fit():
-    heard = []
-    learner(cbs=Callback(**{e: lambda self, e=e: heard.append(e) for e in event})).fit(1)
-    assert {*heard}-{'after_read_losses'}=={*FIT, 'after_create'}   # that one is fired by the Recorder
+    fired = []
+    learner(cbs=Callback(**{e: lambda self, e=e: fired.append(e) for e in event})).fit(1)
+    assert {*fired}-{'after_read_losses'}=={*FIT, 'after_create'}   # the Recorder fires this one
 
-# every moment once
+# all time is counted once
 @pytest.mark.parametrize('run', (lambda l: l.fit(2), lambda l: l.validate(), lambda l: l.get_preds(), lambda l: l.fit(0)))
 def test_times_add_up_to_the_run(run):
     learn,clock = profiled()
@@ -66,12 +66,12 @@ def test_times_of_each_callback(sleeps, n_epoch, n, valid):
     learn.fit(n_epoch)
     p = learn.profiler.result
     assert total(p)==whole(p, clock)
-    took = {}
+    times_of = {}
     for r,(c,t) in p.totals.items():
-        if r.name=='slow': took[r.event] = (took.get(r.event, (0,0))[0]+c, took.get(r.event, (0,0))[1]+t)
-    assert took=={e: (counts[e], counts[e]*(sleeps[e]+1)) for e in sleeps if e in counts}
+        if r.name=='slow': times_of[r.event] = (times_of.get(r.event, (0,0))[0]+c, times_of.get(r.event, (0,0))[1]+t)
+    assert times_of=={e: (counts[e], counts[e]*(sleeps[e]+1)) for e in sleeps if e in counts}
     others = sum(t for r,(_,t) in p.totals.items() if r.name!='slow')
-    assert others<10_000   # only readings of the clock
+    assert others<10_000   # only the readings of the clock
 
 def test_times_of_each_action():
     clock = Clock()
@@ -92,14 +92,14 @@ def test_times_of_each_action():
     def loss(p, y): clock.sleep(70_000); return Back.apply((p-y).square().mean())
     learn,_ = profiled(clock=clock, model=Model(), loss_func=loss, opt_func=Opt, dls=(Loader(batches(3)), Loader(batches(2))))
     learn.fit(1)
-    def took(phase): return {r['action']: round(r['seconds']*1e9/1000) for r in learn.profiler.result.actions() if r['phase']==phase}
-    # a generator does nothing before it is asked for the first batch
-    assert took('train')=={'loader start':0, 'loader wait':20+3*30, 'to device':0, 'forward':3*10, 'loss':3*70,
+    def times_of(phase): return {r['action']: round(r['seconds']*1e9/1000) for r in learn.profiler.result.actions() if r['phase']==phase}
+    # a generator does no work before its first `next`
+    assert times_of('train')=={'loader start':0, 'loader wait':20+3*30, 'to device':0, 'forward':3*10, 'loss':3*70,
                            'backward':3*60, 'step':3*40, 'zero_grad':3*50, 'callbacks':0, 'rest':0}
-    assert took('valid')=={'loader start':0, 'loader wait':20+2*30, 'to device':0, 'forward':2*10, 'loss':2*70, 'callbacks':0, 'rest':0}
+    assert times_of('valid')=={'loader start':0, 'loader wait':20+2*30, 'to device':0, 'forward':2*10, 'loss':2*70, 'callbacks':0, 'rest':0}
 
-def test_a_notebook_shows_the_units_too():
-    "Its head is that of the text: `mean` is in milliseconds there"
+def test_the_html_table_shows_units():
+    "The HTML header equals the text's, with the unit of `mean`"
     from learnkit.observe.profile import TimeTable
     table = TimeTable([dict(action='forward', calls=2, seconds=.1, mean=.05, share=1.)])
     assert 'mean ms' in repr(table) and '50.000' in repr(table)
@@ -127,7 +127,7 @@ def test_a_nested_run_counts_for_its_callback():
     assert p.totals[Action('valid', 'loop', 'forward')]==[3, 3*1001]
     assert sum(r.name=='batch' for r,_,_ in p.slices)==4+3
 
-def test_an_event_of_the_models_own_does_not_end_the_forward_pass():
+def test_an_event_fired_by_the_model_does_not_end_the_forward_pass():
     clock = Clock()
     event.register('in_the_model')
     class Model(Reg):
@@ -143,7 +143,7 @@ def test_an_event_of_the_models_own_does_not_end_the_forward_pass():
     assert p.totals[Action('train', 'callback', 'callback', 'in_the_model')]==[2, 2*1001]
     assert total(p)==whole(p, clock)
 
-def test_nor_does_one_whose_handler_fails():
+def test_nor_does_an_event_whose_handler_fails():
     clock = Clock()
     event.register('in_the_model')
     class Model(Reg):
@@ -181,12 +181,12 @@ def test_it_works_again_after_an_error_at_any_event(name, error, sound):
     learn.remove_cb(bomb)
     learn.add_cb(Callback())
     learn.fit(1)
-    assert rows_of(learn)==sound   # to the tick
+    assert rows_of(learn)==sound   # exactly
 
 @pytest.mark.parametrize('n', [*range(1, 182, 4)])
 def test_an_interrupt_within_the_profiler(n, sound):
     class Interrupted(Clock):
-        "Ctrl-C at the `left`-th reading of the clock"
+        "Raises KeyboardInterrupt at the `left`-th reading of the clock"
         left = n
         def __call__(self):
             self.left -= 1
@@ -199,7 +199,7 @@ def test_an_interrupt_within_the_profiler(n, sound):
 
 def test_an_interrupt_at_the_end_of_a_handler(sound):
     learn,_ = profiled(Callback())
-    learn.profiler.in_handler = True   # as if the interrupt had come before this was reset
+    learn.profiler.in_handler = True   # as after an interrupt before its reset
     learn.fit(1)
     learn.fit(1)
     assert rows_of(learn)==sound
@@ -242,7 +242,7 @@ def test_an_error_in_a_nested_run():
     assert total(p)==whole(p, clock)
     assert p.totals[Action('train', 'loop', 'forward')][0]==3
 
-def test_removed_and_added_in_the_middle():
+def test_added_and_removed_in_a_fit():
     clock = Clock()
     learn = learner()
     learn.logger = null_logger
@@ -259,13 +259,13 @@ def test_removed_and_added_in_the_middle():
     learn.fit(1)
     assert cb.result.totals[Action('train', 'loop', 'forward')][0]==3 and total(cb.result)==whole(cb.result, clock)
 
-def test_two_at_once():
+def test_profiler_and_timer_together():
     learn,clock = profiled(TimerCallback(every=None, clock=(other := Clock())))
     learn.fit(1)
     assert total(learn.profiler.result)==whole(learn.profiler.result, clock)
     assert total(learn.timer.result)==whole(learn.timer.result, other)
 
-# nothing is changed, nothing is left behind
+# nothing changes, nothing stays behind
 def test_the_weights_are_the_same():
     def go(cbs):
         torch.manual_seed(1)
@@ -292,7 +292,7 @@ def test_removed_it_leaves_no_handler():
 def test_removed_it_costs_no_call():
     from test_calls import Calls, fit
     def calls():
-        gc.collect(); gc.disable()   # its callbacks are calls too
+        gc.collect(); gc.disable()   # the garbage collector's callbacks would be counted as calls
         try: return fit(Calls())
         finally: gc.enable()
     before = calls()
@@ -333,11 +333,11 @@ def test_no_profile_within_a_fit():
 def test_wrapped_handlers_get_the_arguments_of_the_event():
     event.register('tells')
     got = []
-    class Hears(Callback):
+    class GetsArguments(Callback):
         def tells(self, b): got.append(b)
     class All(Callback):
         def __call__(self, name, **kwargs): got.append((name, *kwargs.values())) if name=='tells' else None
-    learn,_ = profiled(Hears, All)
+    learn,_ = profiled(GetsArguments, All)
     learn.add_cb(at('after_train', lambda cb: cb.learn('tells', a=1, b=2)))
     learn.fit(1)
     assert got==[2, ('tells', 1, 2)]
@@ -388,9 +388,9 @@ def test_the_trace_is_limited():
     assert p.trace()['otherData']=={'dropped': p.dropped}
 
 # views, timer, device
-@pytest.mark.parametrize('share,told', [(0, False), (.05, False), (.3, True), (.9, True)])
-def test_waiting_for_data(share, told):
-    "The waiting time is measured in training and validation; a hint is given if it is large"
+@pytest.mark.parametrize('share,has_hint', [(0, False), (.05, False), (.3, True), (.9, True)])
+def test_waiting_for_data(share, has_hint):
+    "Waiting time is measured in training and validation, and a large one adds a hint"
     clock = Clock()
     class Loader(list):
         def __iter__(self):
@@ -402,11 +402,11 @@ def test_waiting_for_data(share, told):
     p = learn.profiler.result
     assert p.wait_fraction==pytest.approx(share, abs=.001)
     assert f'waiting for data: {share:.0%} of it' in repr(p) and f'waiting for data: {share:.0%} of it' in p._repr_html_()
-    assert ('num_workers' in p.summary and 'Prefetch' in p.summary)==told
+    assert ('num_workers' in p.summary and 'Prefetch' in p.summary)==has_hint
 
 @pytest.mark.parametrize('workers', [0, 2])
 def test_the_hint_fits_the_loader(workers):
-    "… the present one: how many workers would keep up follows from the times"
+    "The hint depends on the loader's present number of workers and on the times"
     class Loader(list):
         num_workers = workers
         def __iter__(self):
@@ -421,25 +421,25 @@ def test_the_hint_fits_the_loader(workers):
 
 TIMES = st.floats(1e-3, 1e3)
 @given(st.integers(0, 64), TIMES, TIMES, st.integers(1, 64))
-def test_so_many_workers_keep_up(workers, wait, rest, cores):
-    "… if they share the work evenly, and one fewer does not; no more are proposed than there are cores"
-    said = waiting_hint(workers, 0, wait, rest, cores)
-    made = (wait+rest)*workers if workers else wait   # how long one takes
-    if 'keep up' in said:
-        n = int(said.split()[0])
+def test_the_hint_names_enough_workers(workers, wait, rest, cores):
+    "The hint names the smallest number of workers that keep up, or none above the number of cores"
+    hint = waiting_hint(workers, 0, wait, rest, cores)
+    made = (wait+rest)*workers if workers else wait   # seconds for one worker to load a batch
+    if 'keep up' in hint:
+        n = int(hint.split()[0])
         assert workers<n<=max(cores, workers+1) and made/n<=rest*1.001 and (n==workers+1 or made/(n-1)>rest*.999)
-    else: assert 'samples that cost less' in said and made/max(cores, workers)>rest*.999
+    else: assert 'samples that cost less' in hint and made/max(cores, workers)>rest*.999
 
 def test_an_empty_profile(): assert Profile().wait_fraction==0 and 'waiting for data: 0%' in repr(Profile())
 
 def test_waiting_with_prefetch():
-    "Work of the thread is not waited for"
+    "A prefetched epoch counts one wait for each batch, and one for the end"
     learn = learner()
     p = learn.profile(cbs=Prefetch(2, thread=True))
     assert p.totals[Action('train', 'loop', 'loader wait')][0]==3+1
 
 def test_the_file_is_json_that_viewers_read(tmp_path):
-    "The fields of Chrome's Trace Event Format, in order of time, without NaN and infinity"
+    "The trace is valid JSON in Chrome's Trace Event Format, ordered by time, without NaN and infinity"
     def no(s): raise AssertionError(f'{s} is no JSON')
     learner().profile(2, fname=tmp_path/'t.json')
     t = json.loads((tmp_path/'t.json').read_text(), parse_constant=no)
@@ -479,7 +479,7 @@ def test_the_timer_prints(capsys):
     assert len(capsys.readouterr().out.splitlines())==3
 
 class FakeEvent:
-    "An event on the stream of a device that has executed the events up to `passed`"
+    "A fake device event; the device has executed the events up to `passed`"
     now,passed,waits = 0.,0.,0
     def __init__(self, device, enable_timing): assert enable_timing and device.type=='cuda'; self.at = None
     def record(self): FakeEvent.now += 1; self.at = FakeEvent.now
@@ -487,7 +487,7 @@ class FakeEvent:
     def synchronize(self): FakeEvent.waits += 1; FakeEvent.passed = max(FakeEvent.passed, self.at)
     def elapsed_time(self, end): assert end.query(); return (end.at-self.at)*1000.
 
-@pytest.mark.parametrize('lag', (0, 1e9))   # a device that is done at once, and one that works only when it is waited for
+@pytest.mark.parametrize('lag', (0, 1e9))   # a device that finishes at once, and one that works only while it is waited for
 def test_device_times_wait_once(lag):
     FakeEvent.now,FakeEvent.passed,FakeEvent.waits = 0.,1e9-lag,0
     with mock.patch('torch.Event', FakeEvent):

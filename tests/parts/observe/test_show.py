@@ -1,4 +1,4 @@
-"`show_batch` and `show_results`: what is shown is right, whatever the batch looks like, and looking leaves no trace"
+"`show_batch` and `show_results` show the right values for any kind of batch, and change no state"
 import matplotlib, pytest, torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
@@ -17,26 +17,26 @@ def titles(axs): return [ax.get_title() for ax in axs.flat]
 def drawn(ax): return torch.as_tensor(ax.images[0].get_array().filled(0))
 
 class Random(Dataset):
-    "Draws from every generator that there is"
-    def __init__(self): self.asked,self.g = 0,torch.Generator()
+    "A dataset that draws from the global generator and its own, and counts its reads"
+    def __init__(self): self.n_reads,self.g = 0,torch.Generator()
     def __len__(self): return 12
-    def __getitem__(self, i): self.asked += 1; return torch.rand(4) + torch.rand(1, generator=self.g), torch.rand(1)
+    def __getitem__(self, i): self.n_reads += 1; return torch.rand(4) + torch.rand(1, generator=self.g), torch.rand(1)
 
 @pytest.mark.parametrize('kw', [dict(shuffle=True), dict(shuffle=True, generator=torch.Generator()), dict(num_workers=1)], ids=["shuffle","generator","worker"])
-def test_looking_leaves_no_trace(kw):
+def test_showing_changes_no_state(kw):
     dls = DataLoaders(DataLoader(Random(), 4, **kw), DataLoader(Random(), 4))
     learn = Learner(dls, nn.Sequential(nn.Linear(4,4), nn.BatchNorm1d(4), nn.Dropout(), nn.Linear(4,1)), MSELossFlat())
     learn.remove_cb(learn.progress)
     learn.fit(1)
-    learn.show_results()   # what is made at first use, such as an empty list of runs
+    learn.show_results()   # creates what is made at first use, such as an empty list of runs
     before = record(learn=learn)
     shown = dls.show_batch(),dls.show_batch(1),learn.show_results(),learn.show_results(0)
     assert not changes(before, record(learn=learn))
     assert [*map(len, shown)]==[4]*4
-    assert str(dls.show_batch())==str(shown[0])   # still the next one
+    assert str(dls.show_batch())==str(shown[0])   # the same batch again
 
-def test_within_a_fit():
-    "A look in the middle of a fit does not change where it ends"
+def test_showing_within_a_fit():
+    "Showing results in a fit does not change its weights"
     def weights(*cbs):
         learn = learner(3, 2)
         learn.remove_cb(learn.progress)
@@ -50,7 +50,7 @@ IMAGES = {'grey':(1,9,9), 'colour':(3,9,9), 'alpha':(4,9,9), 'flat':(9,9)}
 @pytest.mark.parametrize('shape', IMAGES.values(), ids=IMAGES)
 @pytest.mark.parametrize('kind', ['bytes','unit','wide'])
 def test_images_share_one_scale(shape, kind):
-    "Each image was stretched to its own darkest and brightest value"
+    "Images of a batch share one scale; each used to be stretched to its own minimum and maximum"
     x = {'bytes':torch.randint(0, 256, (3,*shape)).byte(), 'unit':torch.rand(3,*shape), 'wide':5*torch.randn(3,*shape)}[kind]
     axs = DataLoaders([(x, torch.arange(3))]).show_batch(ncols=2)
     want = {'bytes':x/255, 'unit':x, 'wide':(x-x.min())/(x.max()-x.min())}[kind].reshape(3, -1, 9, 9).movedim(1, -1).squeeze(-1)
@@ -94,7 +94,7 @@ def test_masks():
         for i,t in enumerate((decoded[0], y[0])):
             assert torch.equal(torch.as_tensor(axs.flat[i].images[1].get_array().filled(0)).long(), t.reshape(8,8).long())
 
-def test_wrong_ones_are_red():
+def test_wrong_predictions_are_red():
     x,y = torch.eye(3).repeat_interleave(64, 0).reshape(3,64,3)[...,0].reshape(3,1,8,8),torch.tensor([0,1,0])
     learn = Learner(DataLoaders([(x,y)], [(x,y)], vocab=['a','b']), nn.Sequential(nn.Flatten(), nn.Linear(64,2)), CrossEntropyLossFlat())
     axs = learn.show_results()
@@ -102,7 +102,7 @@ def test_wrong_ones_are_red():
         pred,targ = ax.get_title().split(' / ')
         assert ax.title.get_color()==('black' if pred==targ else 'red')
     reg = Learner(DataLoaders([(x,y[:,None].float())], [(x,y[:,None].float())]), nn.Sequential(nn.Flatten(), nn.Linear(64,1)), MSELossFlat())
-    assert {ax.title.get_color() for ax in reg.show_results().flat}=={'black'}   # numbers are hardly ever equal
+    assert {ax.title.get_color() for ax in reg.show_results().flat}=={'black'}   # regression targets are hardly ever equal to predictions
 
 def test_text():
     ids = torch.tensor([[3,1,2],[0,0,1]])

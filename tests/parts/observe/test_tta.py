@@ -1,4 +1,4 @@
-"""Monte Carlo dropout and test-time augmentation against passes written by hand; the Learner is left as it was."""
+"""Monte Carlo dropout and test-time augmentation equal hand-written passes, and leave the Learner unchanged."""
 import pytest, torch
 from fastcore.basics import noop
 from torch import nn
@@ -34,7 +34,7 @@ def classifier(cbs=None, model=None, **kw):
     return Quiet(DataLoaders(*loaders()), model, CrossEntropyLossFlat(), SGD, lr=.1, cbs=cbs, **kw)
 def modes(m): return [o.training for o in m.modules()]
 
-def test_mc_dropout_by_hand():
+def test_mc_dropout_equals_plain_passes():
     learn = classifier()
     learn.fit(1)
     torch.manual_seed(3)
@@ -66,7 +66,7 @@ def test_mc_dropout_does_not_change_training_modes():
                         at('before_pred', lambda cb: ok.append(modes(cb.learn.model)))])
     learn.fit(2)
     train,valid = [True]*6,[False]*3+[True]+[False]*2
-    assert ok==[train]*6+[valid]*3   # the first validation was cancelled
+    assert ok==[train]*6+[valid]*3   # the first validation is cancelled
 
 @pytest.mark.parametrize('m', [nn.TransformerEncoderLayer(4, 2, 8, dropout=.5, batch_first=True),
                                nn.LSTM(4, 4, 2, dropout=.5), nn.GRU(4, 4, 2, dropout=.5), nn.Dropout(.5)])
@@ -76,7 +76,7 @@ def test_mc_dropout_inside_layers(m):
     first = lambda p: p[0] if isinstance(p, tuple) else p
     a,b = (first(learn.get_preds(dl=[(x,)])[0]) for _ in range(2))
     assert not torch.equal(a, b)
-    assert all(modes(m))   # as before
+    assert all(modes(m))   # unchanged
 
 def test_mc_dropout_without_dropout():
     learn = classifier(model=nn.Linear(4,3))
@@ -93,7 +93,7 @@ def trained():
 @torch.no_grad()
 def probs(learn, f=noop): return torch.cat([learn.model.eval()(f(x)) for x,_ in loaders()[1]]).softmax(-1)
 
-def test_tta_by_hand():
+def test_tta_equals_plain_passes():
     learn = trained()
     plain,aug = probs(learn),torch.stack([probs(learn, f) for f in flips])
     targs = rows(seed=1)[1]
@@ -105,13 +105,13 @@ def test_tta_by_hand():
     (a,p),_ = learn.tta(aug=flips, beta=None)
     assert torch.equal(p, plain); torch.testing.assert_close(a, aug.mean(0))
     assert torch.equal(learn.tta(aug=flips, use_max=True)[0], torch.cat([aug, plain[None]]).amax(0))
-    torch.testing.assert_close(learn.tta(1, None, 4, flips, 0.)[0], (aug.sum(0)+aug[0])/4)   # the first is used again
+    torch.testing.assert_close(learn.tta(1, None, 4, flips, 0.)[0], (aug.sum(0)+aug[0])/4)   # the fourth pass uses the first augmentation again
     logits,_ = learn.tta(0, aug=flips[0], n=1, beta=0., act=noop)
     want,_ = learn.get_preds(0, cbs=AugmentCallback(flips[0]))
     torch.testing.assert_close(logits.softmax(-1), want)
 
-def test_tta_of_a_data_set_that_augments_by_itself():
-    "fastai's is told to use its transforms of training; they are off again afterwards"
+def test_tta_of_a_dataset_with_transforms():
+    "A dataset with `set_split_idx`, as fastai's, uses its training transforms in the passes only"
     from contextlib import contextmanager
     x,y = rows(seed=1)
     class Own(torch.utils.data.TensorDataset):
@@ -125,7 +125,7 @@ def test_tta_of_a_data_set_that_augments_by_itself():
     assert torch.equal(own, learn.tta(dl=[*zip(x.split(8), y.split(8))], aug=torch.neg)[0]) and not torch.equal(own, learn.get_preds(dl=dl)[0]) and not dl.dataset.training
 
 def test_tta_does_not_change_training():
-    "In the middle of a fit, with random augmentation and a loader that shuffles"
+    "TTA in a fit, with random augmentation and a shuffled loader, does not change the weights"
     def weights(*cbs):
         x,y = rows()
         torch.manual_seed(0)
@@ -138,7 +138,7 @@ def test_tta_does_not_change_training():
     def look(cb):
         if cb.learn.mode=='fit': seen.append(cb.learn.tta(0, aug=lambda x: x+.1*torch.randn_like(x), n=2)[1])
     assert torch.equal(weights(at('after_batch', look, run_valid=False), at('after_epoch', look)), weights())
-    assert len(seen)==12 and all(torch.equal(s, seen[0]) for s in seen)   # in the order of the data set
+    assert len(seen)==12 and all(torch.equal(s, seen[0]) for s in seen)   # in the order of the dataset
 
 def test_tta_of_a_shuffled_loader_is_in_order():
     x,y = rows()
@@ -152,11 +152,11 @@ def test_tta_of_a_shuffled_loader_is_in_order():
 
 def test_tta_raises_for_a_loader_that_it_cannot_put_in_order():
     x,y = rows()
-    class Mess:
+    class RandomOrder:
         def __iter__(self):
             i = torch.randperm(len(x))
             return iter([(x[i],y[i])])
-    with pytest.raises(ValueError, match='a different order each time'): trained().tta(dl=Mess(), aug=noop)
+    with pytest.raises(ValueError, match='a different order each time'): trained().tta(dl=RandomOrder(), aug=noop)
 
 def test_tta_of_inputs_by_name_and_several_outputs():
     class Named(nn.Module):

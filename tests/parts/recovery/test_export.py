@@ -87,8 +87,8 @@ def test_export_changes_nothing(tmp_path):
     after = get_random_states()
     assert torch.equal(before['torch_state'], after['torch_state']) and before['random_state']==after['random_state'] and mode==[m.training for m in learn.model.modules()]
 
-def test_export_leaves_the_order_of_the_data_alone(tmp_path):
-    "It looks at a batch to describe the inputs, and a loader with a generator of its own draws from that"
+def test_export_keeps_the_order_of_the_data(tmp_path):
+    "Export reads a batch to describe the inputs, and restores the loader's own generator"
     own,ds = torch.Generator().manual_seed(1),torch.utils.data.TensorDataset(x, labels)
     dl = torch.utils.data.DataLoader(ds, 8, shuffle=True, generator=own)
     learn,state = Learner(DataLoaders(dl, dl), classes(), nn.CrossEntropyLoss(), path=tmp_path),own.get_state()
@@ -106,27 +106,27 @@ def test_an_open_file(tmp_path):
     data = io.BytesIO(learn.export('m').read_bytes())
     assert same(*[o.get_preds(dl=learn.dls.valid) for o in (learn, load_learner(data, classes()))])
 
-class Mine(nn.Module):
+class OwnLoss(nn.Module):
     def forward(self, p, y): return F.cross_entropy(p, y)
     def activation(self, p): return p.softmax(-1)
 
-def test_a_loss_of_ones_own(tmp_path):
-    learn = trained(tmp_path, Mine(), labels)
+def test_a_user_written_loss(tmp_path):
+    learn = trained(tmp_path, OwnLoss(), labels)
     path = learn.export('m')
-    with pytest.raises(ValueError, match='Mine, which is not part of learnkit: pass it as `loss_func='): load_learner(path, classes())
-    assert same(*[o.get_preds(dl=learn.dls.valid) for o in (learn, load_learner(path, classes(), Mine()))])
+    with pytest.raises(ValueError, match='OwnLoss, which is not part of learnkit: pass it as `loss_func='): load_learner(path, classes())
+    assert same(*[o.get_preds(dl=learn.dls.valid) for o in (learn, load_learner(path, classes(), OwnLoss()))])
     def plain(p, y): return F.cross_entropy(p, y)
-    learn.loss_func = plain   # predictions do not depend on it, so it is not needed
+    learn.loss_func = plain   # predictions do not depend on the loss, so it is not needed
     assert same(*[o.get_preds(dl=learn.dls.valid) for o in (learn, load_learner(learn.export('m'), classes()))])
 
-def test_an_activation_of_ones_own(tmp_path):
-    "Set on a loss function of learnkit: without it, predictions would differ silently"
+def test_a_user_set_activation(tmp_path):
+    "An activation set on learnkit's loss function is exported; without it predictions would differ"
     loss = L.CrossEntropyLossFlat()
     loss.activation = lambda p: p*2
     with pytest.raises(ValueError, match='loss_func='): load_learner(trained(tmp_path, loss, labels).export('m'), classes())
 
 @pytest.mark.parametrize('name', known_losses)
-def test_every_known_loss_comes_back(name):
+def test_every_known_loss_is_restored(name):
     f = known_losses[name]
     f = f() if isinstance(f, type) else f
     back = loss_from_config(json.loads(json.dumps(loss_config(f))), {})
@@ -139,7 +139,7 @@ def test_every_known_loss_comes_back(name):
 def test_untrusted_loss_configs(about, tensors, words):
     with pytest.raises(ValueError, match=words): loss_from_config(about, tensors)
 
-def test_what_cannot_be_exported(tmp_path):
+def test_bad_exports_raise(tmp_path):
     learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
     with pytest.raises(TypeError, match='about.by'): learn.export('m', by=object())
     with pytest.raises(TypeError, match='is JSON, which cannot store one of its values'): learn.export('m', by=b'bytes')
@@ -152,7 +152,7 @@ def test_without_the_model(tmp_path):
 
 # in the format of safetensors
 
-def test_others_find_the_weights(tmp_path):
+def test_safetensors_reads_the_weights(tmp_path):
     from safetensors.torch import load_file
     learn = trained(tmp_path, L.CrossEntropyLossFlat(weight=torch.tensor([1.,2.,3.])), labels)
     weights = load_file(learn.export('m.safetensors'))
@@ -170,12 +170,12 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch):
         with pytest.raises(ImportError, match="needs safetensors: pip install '?safetensors.*extra `safetensors`"): do()
     assert [p.name for p in path.parent.iterdir()]==['m.safetensors']
 
-def test_plain_weights_are_no_export(tmp_path):
+def test_loading_plain_weights_raises(tmp_path):
     learn = trained(tmp_path, L.CrossEntropyLossFlat(), labels)
     with pytest.raises(ValueError, match='was not written by `learn.export`'): load_learner(learn.save('m.safetensors'), classes())
     with pytest.raises(FileNotFoundError, match='did you mean `m.safetensors`'): load_learner(tmp_path/'models'/'n.safetensors', classes())
 
-# torch.export: what `ExportAtEnd` writes takes batches of any size
+# torch.export: the program that `ExportAtEnd` writes accepts batches of any size
 
 class Named(nn.Module):
     def __init__(self): super().__init__(); self.l = nn.Linear(4, 3)
@@ -189,7 +189,7 @@ _exported = dict(one=(classes, lambda x: (x,)), two=(Named, lambda x: (x, x[:,:3
 @pytest.mark.parametrize('n', [1, 4])
 @pytest.mark.parametrize('kind', _exported)
 def test_torch_export_takes_other_batch_sizes(kind, n, tmp_path):
-    "From an example of one item it took one item for ever; mappings and nested inputs were refused"
+    "Any batch size works, also after an example of one sample, and mappings and nested inputs, which used to fail"
     make,inputs = _exported[kind]
     model = make().eval()
     torch_export(model, inputs(x[:n]), tmp_path/'m.pt2')
@@ -201,7 +201,7 @@ def test_torch_export_takes_other_batch_sizes(kind, n, tmp_path):
 
 @pytest.mark.slow
 def test_export_at_the_end_of_ragged_named_batches(tmp_path):
-    data = [dict(a=o, b=o[:,:3], target=o[:,:3]) for o in (x[:8], x[:1])]   # the last batch has one item
+    data = [dict(a=o, b=o[:,:3], target=o[:,:3]) for o in (x[:8], x[:1])]   # the last batch has one sample
     learn = Learner(DataLoaders(data, data), Named(), nn.MSELoss(), path=tmp_path, cbs=[ExportAtEnd, MixedPrecision('bf16')])
     with learn.no_bar(), learn.no_logging(): learn.fit(1)
     torch.testing.assert_close(torch.export.load(tmp_path/'model.pt2').module()(a=x, b=x[:,:3]), learn.model(x, x[:,:3]))
@@ -213,7 +213,7 @@ def test_a_name_is_found_where_export_wrote_it(tmp_path, monkeypatch):
     for kw in (dict(path=tmp_path, model_dir='nets'), dict(path=str(tmp_path), model_dir='nets')):
         assert torch.equal(load_learner('digits', nn.Linear(4, 3), **kw).model.weight, learn.model.weight)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match='was not written by `learn.export`'): load_learner('digits', nn.Linear(4, 3), model_dir='nets')   # a path comes first
+    with pytest.raises(ValueError, match='was not written by `learn.export`'): load_learner('digits', nn.Linear(4, 3), model_dir='nets')   # an existing path has priority
     (tmp_path/'digits').unlink()
     assert torch.equal(load_learner('digits', nn.Linear(4, 3), model_dir='nets').model.weight, learn.model.weight)
     with pytest.raises(FileNotFoundError, match='no file digits, and no models/digits.pth: pass the path that `learn.export` returned'): load_learner('digits', nn.Linear(4, 3))

@@ -1,4 +1,4 @@
-"""What a run left is read as it was recorded, at each of its checkpoints, without its weights; what somebody else made up is refused, and runs no code"""
+"""The record of a run is read from its checkpoints without the weights; forged checkpoints raise and run no code"""
 import os, warnings
 from pathlib import Path
 import pytest, torch
@@ -10,8 +10,8 @@ from learnkit.recovery.file import write_checkpoint
 from learnkit.recovery.runs import names_of
 from toys import at, learner, throw
 
-def train(folder, *cbs, every='2ba', n_epoch=3, dies=None, fits=1, **kw):
-    stop = [] if dies is None else [at('after_batch', throw(SystemError()), lambda cb: cb.learn.training and cb.learn.train_iter==dies, order=200)]
+def train(folder, *cbs, every='2ba', n_epoch=3, killed_at=None, fits=1, **kw):
+    stop = [] if killed_at is None else [at('after_batch', throw(SystemError()), lambda cb: cb.learn.training and cb.learn.train_iter==killed_at, order=200)]
     learn = learner(5, cbs=[CheckpointCallback(every, keep=None, folder=folder), *cbs], **kw)
     learn.logger = null_logger
     learn.remove_cb(learn.progress)
@@ -21,14 +21,14 @@ def train(folder, *cbs, every='2ba', n_epoch=3, dies=None, fits=1, **kw):
     return learn
 
 @settings(max_examples=200 if os.environ.get("LEARNKIT_SWEEP") else 2, deadline=None)
-@given(dies=st.lists(st.integers(1, 15), max_size=3), every=st.sampled_from(['1ba', '2ba', '3ba', '1ep']), more=st.sampled_from([(), (GradientAccumulation,), (ValidateEvery,)]))
-def test_the_record_is_that_of_the_run(tmp_path_factory, dies, every, more):
-    "However often it was interrupted; and it says how often"
+@given(killed_at=st.lists(st.integers(1, 15), max_size=3), every=st.sampled_from(['1ba', '2ba', '3ba', '1ep']), more=st.sampled_from([(), (GradientAccumulation,), (ValidateEvery,)]))
+def test_the_record_equals_that_of_the_run(tmp_path_factory, killed_at, every, more):
+    "The record is complete after any number of interruptions, and lists them"
     folder = tmp_path_factory.mktemp('run')
     def cbs(): return [cls(8) if cls is GradientAccumulation else cls('2ba') for cls in more]
     left = []
-    for d in dies:
-        train(folder, *cbs(), every=every, dies=d)
+    for d in killed_at:
+        train(folder, *cbs(), every=every, killed_at=d)
         if list_checkpoints(folder/'fit-1'): left.append(Run(folder).train_iter)
     learn = train(folder, *cbs(), every=every)
     run = Run(folder)
@@ -38,9 +38,9 @@ def test_the_record_is_that_of_the_run(tmp_path_factory, dies, every, more):
     assert run.checkpoints['train_iter']==sorted(run.checkpoints['train_iter']) and run.checkpoints[-1]['finished']
     assert runs(folder)[0]['train_iter']==15 and all(k in repr(run) for k in ('finished', 'epochs', 'valid_loss'))
 
-def test_a_weight_that_is_damaged_is_not_read(tmp_path):
-    "…and therefore not noticed, as the page says"
-    class Large(nn.Linear):   # 20 MB, of which nothing is used
+def test_a_damaged_weight_is_not_read(tmp_path):
+    "A damaged weight goes unnoticed, because `Run` does not read the weights, as documented"
+    class Large(nn.Linear):   # 20 MB that are never read
         def __init__(self): super().__init__(4, 1); self.register_buffer('table', torch.arange(5e6))
     learn = train(tmp_path, every='3ep', model=Large(), lr=1e-3)
     path = list_checkpoints(tmp_path/'fit-1')[0]
@@ -50,7 +50,7 @@ def test_a_weight_that_is_damaged_is_not_read(tmp_path):
     with pytest.raises(ValueError, match='damaged'): read_checkpoint(path)
     assert Run(tmp_path).losses==learn.recorder.smooth_loss.raw
 
-class Evil:
+class RunsCommand:
     def __reduce__(self): return os.system, ('touch ran',)
 
 def test_no_code_is_run(tmp_path, monkeypatch):
@@ -59,18 +59,18 @@ def test_no_code_is_run(tmp_path, monkeypatch):
     path = list_checkpoints(Path('a/fit-1'))[0]
     state = read_checkpoint(path)
     for p in list_checkpoints(Path('a/fit-1')): p.unlink(); p.with_suffix('.json').unlink()
-    write_checkpoint({**state, 'settings':Evil()}, path)
+    write_checkpoint({**state, 'settings':RunsCommand()}, path)
     with warnings.catch_warnings(record=True) as w, pytest.raises(ValueError, match='no checkpoint in a/fit-1 can be read'):
         warnings.simplefilter('always')
         Run('a')
     assert 'holds Python code' in str(w[0].message) and not Path('ran').exists()
 
 @pytest.mark.parametrize('text,words', [(b'\x80\x04', 'is damaged'), (None, 'more than 67,108,864 bytes')])
-def test_one_damaged_manifest_hides_no_other_checkpoint(text, words, tmp_path):
+def test_a_damaged_manifest_hides_no_other_checkpoint(text, words, tmp_path):
     train(tmp_path)
     path = list_checkpoints(tmp_path/'fit-1')[0]
     note = path.with_suffix('.json')
-    if text is None: os.truncate(note, 2**34)   # of zeros, which take no room
+    if text is None: os.truncate(note, 2**34)   # a sparse file of zeros
     else: note.write_bytes(text)
     run = Run(tmp_path)
     with pytest.warns(UserWarning, match=words): found = run.checkpoints
@@ -85,23 +85,23 @@ def sound(tmp_path_factory):
 
 @settings(max_examples=40, deadline=None)
 @given(key=st.sampled_from(['train_iter', 'duration', 'n_epoch', 'identity', 'sessions', 'cbs', ('cbs','recorder'), ('cbs','recorder','history'), ('cbs','recorder','train'), ('cbs','recorder','lrs'), ('cbs','recorder','iters')]), value=odd)
-def test_what_is_made_up_raises_or_is_shown(sound, tmp_path_factory, key, value):
+def test_forged_values_raise_or_are_shown(sound, tmp_path_factory, key, value):
     folder,state = tmp_path_factory.mktemp('odd'),{**sound}
     *within,last = [key] if isinstance(key, str) else key
     part = state
     for k in within: part[k] = dict(part[k]); part = part[k]
     part[last] = value
     try: write_checkpoint({'epoch':0, 'done':0, **state}, folder/'step-00000015.pth')
-    except TypeError: return   # a tensor in the note beside it cannot be written
+    except TypeError: return   # the JSON file of the checkpoint cannot hold a tensor
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         try: run = Run(folder)
         except ValueError: return
         repr(run), run._repr_html_(), run.losses, run.interrupted, run.checkpoints, runs(folder)
 
-def test_text_of_others_is_text(tmp_path):
+def test_text_is_escaped_in_html(tmp_path):
     def bad(name): return f'<img src=x onerror={name}>'
-    train(tmp_path/bad('a'), metrics=[(lambda p,y: 0.)], dies=None)
+    train(tmp_path/bad('a'), metrics=[(lambda p,y: 0.)], killed_at=None)
     run = Run(tmp_path)
     assert '<img' not in run._repr_html_() + runs(tmp_path)._repr_html_() and '&lt;img' in run._repr_html_()
 

@@ -1,4 +1,4 @@
-"A loss far above its band: found where a band by hand finds it, and then left out, gone back from, ended at or warned of, as NaN would be"
+"Loss spikes: found where a reference implementation finds them, and then skipped, rolled back, ended at or warned of"
 import warnings
 import pytest, torch
 from hypothesis import given, settings, strategies as st
@@ -15,15 +15,15 @@ from toys import at, batches, few, throw, weights
 
 quick = settings(max_examples=25, deadline=None)
 
-class Told(nn.Module):
-    "A model whose loss in each batch is what the batch says, and whose weight moves by one in each step"
+class LossFromData(nn.Module):
+    "A model whose loss is the value of the batch, and whose weight decreases by one in each step"
     def __init__(self): super().__init__(); self.w = nn.Parameter(torch.zeros(()))
     def forward(self, x): return x.mean() + self.w - self.w.detach()
 def loss(pred, y): return pred
 
 def fitted(values, *cbs, **kw):
     data = [(torch.tensor([float(v)]), torch.zeros(1)) for v in values]
-    learn = Learner((data,), Told(), loss, SGD, lr=1., cbs=cbs, path=kw.pop('path', None))
+    learn = Learner((data,), LossFromData(), loss, SGD, lr=1., cbs=cbs, path=kw.pop('path', None))
     learn.logger = null_logger
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
@@ -31,7 +31,7 @@ def fitted(values, *cbs, **kw):
     return learn
 
 def spikes(values, k, window):
-    "Their places, by hand"
+    "The indices of the spikes, by a reference implementation"
     res,widest,first = [],0.,None
     for i,v in enumerate(values):
         last = sorted(values[max(0, i-window):i])
@@ -48,8 +48,8 @@ lists = st.lists(st.sampled_from([1., 1., 1., 1.5, 2., 2.5, 20., 90., 700.]), mi
 
 @quick
 @given(lists, st.sampled_from([2.3, 5.7, 16.]), st.integers(20, 30))
-def test_skipped(values, k, window):
-    "A batch that is left out makes no step; one that is only warned of does"
+def test_spikes_are_skipped(values, k, window):
+    "A skipped batch takes no step; one that only warns does"
     want = spikes(values, k, window)
     learn = fitted(values, SkipNaN(at_most=None), SpikeDetection(k, window))
     assert (learn.spike_detection.seen, learn.skip_nan.steps, learn.train_steps)==(len(want), want, len(values)-len(want))
@@ -57,20 +57,20 @@ def test_skipped(values, k, window):
     learn = fitted(values, SpikeDetection(k, window))
     assert learn.spike_detection.seen==len(want) and learn.train_steps==len(values)
 
-def test_a_new_level_is_learnt_after_three():
-    "The data became harder for good: three batches are skipped, not sixty"
+def test_a_new_level_is_accepted_after_three_batches():
+    "If the loss stays at a higher level, three batches are skipped, not sixty"
     learn = fitted([*calm, *calm[:6], *[50., 51., 49.]*20], SkipNaN(at_most=None), SpikeDetection(window=30))
     assert learn.skip_nan.steps==[30, 31, 32]
     learn = fitted([*calm, *calm[:6], *[50., 51., 49.]*20], *self_healing(window=30, every='1ba'))
     assert learn.skip_nan.steps==[30, 31] and learn.roll_back_on_nan.n==1 and learn.stop_reason is None
 
 calm = [1., 1.2, .9, 1.1, 1.05, .95]*4
-def test_warned_of():
+def test_warning_for_a_spike():
     data = [(torch.tensor([float(v)]), torch.zeros(1)) for v in [*calm, 50.]]
-    learn = Learner((data,), Told(), loss, SGD, lr=1., cbs=SpikeDetection(window=20))
+    learn = Learner((data,), LossFromData(), loss, SGD, lr=1., cbs=SpikeDetection(window=20))
     with pytest.warns(UserWarning, match=r'The loss is 50, epoch 0, batch 24, far above the previous ones \(about 1\).*`SkipNaN'): learn.fit(1)
 
-def test_the_others(tmp_path):
+def test_spikes_with_other_callbacks(tmp_path):
     learn = fitted([*calm, 50., *calm], SpikeDetection(window=20), TerminateOnNaNCallback())
     assert learn.train_iter==25 and 'is a spike (50, where about 1 was usual), epoch 0, batch 24' in learn.stop_reason
     learn = fitted([*calm, 50., *calm], SpikeDetection(window=20), RollBackOnNaN('1ba'))
@@ -78,8 +78,8 @@ def test_the_others(tmp_path):
     learn = fitted([*calm, 50., 60., 70.], SpikeDetection(window=20), SkipNaN(at_most=3))
     assert 'is a spike (70' in learn.stop_reason and '3 batches in a row' in learn.stop_reason
 
-def test_weights_that_are_bad_go_back():
-    "One batch is left out; of several in a row the last is left to `RollBackOnNaN`, whose copy is of before the last good step"
+def test_repeated_spikes_roll_back():
+    "A single spike is skipped; the third in a row makes `RollBackOnNaN` restore the state before the last good step"
     learn = fitted([*calm, 50., *calm, 50., 60., 70., 80., *calm], *self_healing(window=20, every='1ba'))
     assert learn.skip_nan.steps==[24, 49, 50] and learn.roll_back_on_nan.n==1 and learn.stop_reason is None
     assert learn.train_steps==73 and learn.model.w==-72 and learn.opt.hypers[0]['lr']==1.
@@ -87,8 +87,8 @@ def test_weights_that_are_bad_go_back():
     assert 'is a spike' in learn.stop_reason and 'after rolling back 2 times' in learn.stop_reason
     assert learn.train_iter==28 and learn.model.w==-23
 
-def test_what_is_skipped_may_be_skipped_at_once():
-    "To the bit, with random numbers, and averages of a batch norm"
+def test_skipping_the_same_batches_in_advance():
+    "Skipping the same batches by `SkipData` is equal bit for bit, with dropout and batch norm"
     torch.manual_seed(0)
     data = [(x, x.sum(1, keepdim=True)) for x in torch.randn(60, 8, 4)]
     for i in (20, 45, 46): data[i] = data[i][0],data[i][1]*1000
@@ -104,8 +104,8 @@ def test_what_is_skipped_may_be_skipped_at_once():
     assert all(torch.equal(v, b.model.state_dict()[k]) for k,v in a.model.state_dict().items())
 
 @pytest.mark.parametrize('extra', [[], [MicroBatch(2)], [MicroBatch(2), GradientAccumulation('2ba')]])
-def test_in_parts(extra):
-    "The batch is judged, not its parts; the weights are those of a run without it"
+def test_spikes_in_micro_batches(extra):
+    "Whole batches are checked, not micro-batches; the weights equal those of a run without the spike"
     data = batches(30)
     wild = [(x, y*(100. if i==25 else 1.)) for i,(x,y) in enumerate(data)]
     def run(data, *cbs):

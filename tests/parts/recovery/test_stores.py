@@ -1,4 +1,4 @@
-"""Files in a store, as s3:// is one: checkpoints, models and histories are there as in a folder, and what a store cannot do is refused"""
+"""Files in an object store such as s3://: checkpoints, models, histories work as in a folder; unsupported uses raise"""
 import tempfile, warnings
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -25,7 +25,7 @@ def mk(*cbs, **kw):
     learn = learner(cbs=cbs, **kw)
     learn.logger = null_logger
     return learn.remove_cb(learn.progress)
-def dies(n): return at('after_batch', throw(SystemError()), lambda cb: cb.learn.training and cb.learn.train_iter==n, order=200)
+def raises_at(n): return at('after_batch', throw(SystemError()), lambda cb: cb.learn.training and cb.learn.train_iter==n, order=200)
 def go(folder, *cbs, n_epoch=3, every='1ba', background=False, **kw):
     learn = mk(CheckpointCallback(every, folder=folder, background=background), *cbs)
     learn.fit(n_epoch, **kw)
@@ -35,7 +35,7 @@ def go(folder, *cbs, n_epoch=3, every='1ba', background=False, **kw):
 names = st.text('ab.-_1', min_size=1, max_size=5).filter(lambda s: s.strip('.'))
 @settings(max_examples=50, deadline=None)
 @given(st.lists(names, min_size=1, max_size=4), names)
-def test_a_path_is_as_one_of_pathlib(parts, other):
+def test_a_path_behaves_as_a_pathlib_path(parts, other):
     a,b = as_path('memory://' + '/'.join(parts)),Path(*parts)
     assert (a.name, a.stem, a.suffix, str(a.parent))==(b.name, b.stem, b.suffix, 'memory://'+str(b.parent).removeprefix('./')) or len(parts)==1
     assert str(a.with_name(other))==f'memory://{b.with_name(other)}' and str(a/other)==f'memory://{b/other}' and a/other==as_path(f'memory://{b/other}/')
@@ -58,7 +58,7 @@ def test_files_are_found_as_in_a_folder(files, pattern):
 
 @pytest.mark.parametrize('file,words', [('sftp://host/run', 'does not write files atomically'), ('https://host/run', 'does not write files atomically'),
                                         (Path('s3://bucket/run'), "Pass the string 's3://bucket/run'"), ('nonsense://x', 'does not write files atomically')])
-def test_addresses_that_raise(file, words):
+def test_bad_addresses_raise(file, words):
     with pytest.raises(ValueError, match=words): as_path(file)
     with pytest.raises(ValueError, match=words): CheckpointCallback(folder=file)
     with pytest.raises(ValueError, match=words): mk().save(file)
@@ -66,14 +66,14 @@ def test_addresses_that_raise(file, words):
 def test_other_paths_are_local(tmp_path):
     assert as_path(f'file://{tmp_path}/x')==as_path(tmp_path/'x')==as_path(str(tmp_path/'x'))==tmp_path/'x' and as_path('c:/x')==Path('c:/x')
 
-def test_a_package_that_is_missing_is_named():
+def test_a_missing_package_is_named():
     with pytest.raises(ImportError, match='^gs:// needs fsspec.*: pip install fsspec.*extra `stores`'): as_path('gs://bucket/x').exists()
 
 # checkpoints
 @pytest.mark.parametrize('kill', [1, 3, 5, 8])
 @pytest.mark.parametrize('background', [False, True])
 def test_a_killed_run_continues(store, kill, background):
-    with pytest.raises(SystemError): go(f'{store}/a', dies(kill), background=background)
+    with pytest.raises(SystemError): go(f'{store}/a', raises_at(kill), background=background)
     again,whole = go(f'{store}/a', resume='auto', background=background),go(f'{store}/b', background=background)
     assert torch.equal(weights(again), weights(whole)) and again.train_iter==9
     assert {k:[*map(len, v)] for k,v in rows(again).items() if k!='time'}=={k:[*map(len, v)] for k,v in rows(whole).items() if k!='time'}
@@ -87,7 +87,7 @@ def test_the_same_files_as_in_a_folder(store, tmp_path):
     for a,b in zip(list_checkpoints(there), list_checkpoints(here), strict=True): assert checkpoint_info(a)['train_iter']==checkpoint_info(b)['train_iter']
 
 def test_a_damaged_file_is_set_aside(store):
-    with pytest.raises(SystemError): go(store, dies(6))
+    with pytest.raises(SystemError): go(store, raises_at(6))
     newest,before = list_checkpoints(as_path(store)/'fit-1')[:2]
     data = bytearray(newest.read_bytes())
     data[len(data)//2] ^= 1
@@ -96,18 +96,18 @@ def test_a_damaged_file_is_set_aside(store):
     assert torch.equal(weights(again), weights(go(f'{store}/whole')))
     assert len((as_path(store)/'fit-1').glob('damaged-*'))==2
 
-def test_from_one_of_them(store):
-    with pytest.raises(SystemError): go(store, dies(5))
+def test_resume_from_one_checkpoint(store):
+    with pytest.raises(SystemError): go(store, raises_at(5))
     for resume in (str, lambda p: p):
         path = list_checkpoints(as_path(store)/'fit-1')[0]
         assert torch.equal(weights(go(f'{store}/{resume is str}', resume=resume(path))), weights(go(f'{store}/{resume is str}-whole')))
 
-def test_the_run_that_comes_later_has_the_folder(store):
-    def begin(cb): FolderLock().mark_folder(as_path(store)/'fit-1')   # as another one does
+def test_a_later_run_takes_over_the_folder(store):
+    def begin(cb): FolderLock().mark_folder(as_path(store)/'fit-1')   # as another run does
     with pytest.raises(RuntimeError, match='Another run .*This run stops'): go(store, at('after_batch', begin, lambda cb: cb.learn.train_iter==4, order=99))
     assert checkpoint_info(list_checkpoints(as_path(store)/'fit-1')[0])['train_iter']==3
     assert torch.equal(weights(go(store, resume='auto')), weights(go(f'{store}/whole')))
-    assert (as_path(store)/'fit-1'/'owner.txt').exists()   # of the run that took over: the earlier one may still be running
+    assert (as_path(store)/'fit-1'/'owner.txt').exists()   # the mark stays, because the earlier run may still be running
 
 def test_a_mark_is_removed(store):
     go(store)
@@ -117,7 +117,7 @@ another = [dict(), dict(resume='auto'), dict(resume='no such file.pth')]
 @pytest.mark.parametrize('local', [True, False])
 @pytest.mark.parametrize('how', another)
 def test_a_run_that_raises_changes_nothing(store, local, how, tmp_path):
-    "By mistake the same folder: without `resume`, as another run, or from a file that is not there"
+    "A second fit in the folder that raises, by mistake or for a missing file, does not change the running one"
     folder,errors = (tmp_path if local else store),[]
     def second(cb):
         other = mk(CheckpointCallback('1ba', folder=folder), model=nn.Linear(4, 1, bias=False))
@@ -133,7 +133,7 @@ def test_one_failed_read_of_the_mark_is_a_failed_write(store, monkeypatch, n, on
     read = fs.cat_file
     def flaky(self, path, *args, **kw):
         count[0] += 'owner' in str(path)
-        if 'owner' in str(path) and count[0]==n: raise Gone('503 SlowDown')
+        if 'owner' in str(path) and count[0]==n: raise ConnectionLost('503 SlowDown')
         return read(self, path, *args, **kw)
     monkeypatch.setattr(fs, 'cat_file', flaky)
     learn = mk(CheckpointCallback('1ba', folder=store, on_error=on_error))
@@ -156,24 +156,24 @@ def test_runs_are_listed_as_in_a_folder(store, tmp_path):
         names = lambda found, root: [row['run'].removeprefix(str(root)) for row in found]
         assert names(there, store)==names(here, tmp_path) and len(there)=={'':3, '/exp':3, '/none':0}.get(above, 1)
 
-class Gone(Exception): "As botocore has them: no OSError"
+class ConnectionLost(Exception): "A connection error that is no OSError, as botocore's"
 def failing(monkeypatch, when):
-    "Sending fails, as long as `when()`"
+    "Make writes to the store fail while `when()` is true"
     fs = type(fsspec.filesystem('memory'))
     pipe = fs.pipe_file
     def send(self, path, *args, **kw):
-        if when(): raise Gone('no connection')
+        if when(): raise ConnectionLost('no connection')
         return pipe(self, path, *args, **kw)
     monkeypatch.setattr(fs, 'pipe_file', send)
 
 def test_training_continues_without_a_connection(store, monkeypatch):
     now = []
     failing(monkeypatch, lambda: now and 3<=now[0].train_iter<5)
-    with pytest.warns(UserWarning, match='could not be written: OSError: memory://.*Gone: no connection'):
+    with pytest.warns(UserWarning, match='could not be written: OSError: memory://.*ConnectionLost: no connection'):
         learn = go(store, at('before_batch', lambda cb: now[:] or now.append(cb.learn), order=-99))
     assert torch.equal(weights(learn), weights(go(f'{store}/whole'))) and list_checkpoints(as_path(store)/'fit-1')
 
-def test_back_to_a_checkpoint_there(store):
+def test_rolling_back_to_a_checkpoint_in_a_store(store):
     data = batches(6)
     data[4] = (data[4][0]*float('nan'), data[4][1])
     again = Learner((data, batches(1)), nn.Linear(4, 1), nn.MSELoss(), lr=.05, cbs=[CheckpointCallback('1ba', folder=store), RollBackOnNaN('1ba', source='checkpoint')])
@@ -203,7 +203,7 @@ def test_the_best_model(store, fname, tmp_path):
     for l in (there, here): l.fit(3, lr=.3)
     assert torch.equal(weights(there), weights(here)) and there.save_model.last_saved_path.name==here.save_model.last_saved_path.name
 
-def test_the_best_model_is_held_while_there_is_no_connection(store, monkeypatch):
+def test_the_best_model_is_kept_without_a_connection(store, monkeypatch):
     now = []
     failing(monkeypatch, lambda: now and now[0].epoch<2)
     learn = mk(SaveModelCallback(fname=f'{store}/best'), at('before_batch', lambda cb: now[:] or now.append(cb.learn), order=-99))
@@ -221,12 +221,12 @@ def test_a_history(store):
     learn.recorder.history.to_file(f'{store}/h.json')
     assert History.from_file(f'{store}/h.json')==learn.recorder.history
 
-# what cannot be done there
+# unsupported uses
 @pytest.mark.parametrize('make', [lambda s: CSVLogger(f'{s}/log.csv'), lambda s: JsonLogger(f'{s}/log.jsonl')])
-def test_a_log_raises(store, make):
+def test_a_log_in_a_store_raises(store, make):
     with pytest.raises(ValueError, match='grows row by row.*pass a local path'): make(store)
 
-def test_a_learner_is_somewhere_local(store, tmp_path, monkeypatch):
+def test_a_learners_path_must_be_local(store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for act in (lambda l: l.save('m'), lambda l: l.fit(1, cbs=CheckpointCallback()), lambda l: l.fit(1, cbs=CSVLogger()), lambda l: l.fit(1, cbs=SaveModelCallback())):
         with pytest.raises(ValueError, match="is not a URL.*Pass the string 'memory://run'"): act(mk(path=store))
