@@ -1,4 +1,4 @@
-"""Counts the words that PyTorch, Lightning and fastai have others for, by folder: CONTRIBUTING.md has the table.
+"""Count private words, for which PyTorch, Lightning and fastai have others, by folder; CONTRIBUTING.md has the table.
 
 `python tests/structure/glossary.py` prints the counts in Markdown and in code, with its comments and docstrings, as `12/3`;
 `--list WORD` lists the lines. Code in prose, links, formulas and comments of Markdown are not counted as prose."""
@@ -11,7 +11,7 @@ for_users = 'book','howto','examples'
 folders = *for_users,*'loop data optim measure learner callbacks observe recovery processes speed contrib'.split()
 pages = 'README.md','CONTRIBUTING.md','CHANGELOG.md','tests/README.md','tests/structure/mutants.md','tests/faults/interrupts.md'
 
-# A word, and how it is found. The first are never right in a page for users; of the others some uses are
+# A word and its pattern. The first are never allowed in a page for users; some uses of the others are
 never = {
     'data set':    r'\bdata sets?\b',
     'go on':       r'\b(?:go|goes|going|went|gone) on\b',

@@ -1,12 +1,12 @@
-"""Mutation testing: which small changes of the code does no test notice?
+"""Mutation testing: find small changes of the code that no test detects.
 
-    pip install cosmic-ray                               # makes the changes; it comes with the extra packages of its own
-    python tests/structure/mutants.py loop.loop data.batch   # these modules; none named: the room `loop`. --list shows the changes
+    pip install cosmic-ray                               # makes the changes, with its own dependencies
+    python tests/structure/mutants.py loop.loop data.batch   # these modules; by default those of `loop`. --list shows the changes
 
-Each mutant is a module with one change: an operator, a constant, a condition negated, a statement left out. A forked process
-imports it in place of the original, and runs the notebooks that make it, then its tests in `tests/parts` and those of `about_all`,
-until one fails. A mutant that survives them all is printed with its line: either a test is missing, or the change makes no
-difference. The unchanged module must survive first, else each mutant would seem to be found."""
+Each mutant is a module with one change: an operator, a constant, a negated condition, a removed statement. A forked process
+imports it in place of the original, and runs the notebooks that export it, its tests in `tests/parts` and those of
+`about_all`, until one fails. A mutant that survives them all is printed with its line: either a test is missing, or the change
+makes no difference. The unchanged module must survive first, else every mutant would seem to be found."""
 import argparse, ast, contextlib, importlib.abc, importlib.util, json, os, random, re, signal, sys, time
 from pathlib import Path
 
@@ -15,9 +15,9 @@ core = [f'loop.{m}' for m in 'events callback dispatcher stream loop run'.split(
 about_all = ['tests/spec/test_contract.py', 'tests/spec/test_spec.py', 'tests/spec/test_raw_loop.py', 'tests/foreign/test_documents.py',
              'tests/parts/data/test_nested.py', 'tests/faults/test_bad_input.py', 'tests/foreign/test_foreign.py', 'tests/spec/test_event_order.py']
 
-# making mutants
+# make mutants
 def left_out(src):
-    "Statements left out: each that is no definition, import, docstring or sole statement becomes `pass`"
+    "Yield mutants with a removed statement: each that is not a definition, import or docstring becomes `pass`"
     for node in ast.walk(ast.parse(src)):
         for body in (getattr(node, k, None) for k in ('body','orelse','finalbody')):
             for o in body if isinstance(body, list) else ():
@@ -29,7 +29,7 @@ def left_out(src):
                 yield o.lineno,'left out','\n'.join(lines)
 
 def operated(src):
-    "What cosmic-ray's operators make of the code; of comparisons, only those that can differ"
+    "Yield the mutants of cosmic-ray's operators, without those of comparisons that cannot differ"
     from cosmic_ray import plugins
     import parso
     from cosmic_ray.mutating import mutate_code
@@ -48,7 +48,7 @@ def walk(node):
 def path_of(module): return top.joinpath('learnkit', *module.split('.')).with_suffix('.py')
 
 def mutants(module):
-    "`(line, what, source)` of each mutant of a module that compiles and differs from the others"
+    "Yield `(line, what, source)` of each mutant of a module that compiles and differs from the others"
     src = path_of(module).read_text()
     normal = lambda s: ast.dump(ast.parse(s))
     seen = {normal(src)}
@@ -57,23 +57,23 @@ def mutants(module):
         except SyntaxError: continue
         if key not in seen: seen.add(key); yield line,what,new
 
-# trying them
+# test them
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     "Imports one module from the source of a mutant"
     def __init__(self, module, src): self.name,self.src = f'learnkit.{module}',src
     def find_spec(self, name, path, target=None):
         if name!=self.name: return
         spec = importlib.util.spec_from_loader(name, self, origin=str(path_of(name.removeprefix('learnkit.'))))
-        spec.has_location = True   # else `inspect` takes its classes for built in
+        spec.has_location = True   # else `inspect` treats its classes as built-in
         return spec
     def get_source(self, name): return self.src
 
 def notebooks(module):
-    "The notebooks that make a module: nbdev names one in each cell that it exports"
+    "The notebooks that export a module, which nbdev names in each exported cell"
     return sorted({*re.findall(r'^# %% \S*/(nbs/\S+\.ipynb)', path_of(module).read_text(), re.M)})
 
 def examples(nb):
-    "Run the code of a notebook, with what it exports taken from its module: a cell would put the original in the mutant's place"
+    "Run the code of a notebook, but import what it exports from the module: an exported cell would replace the mutant"
     ns = {'__name__':'__main__'}
     for c in json.loads(nb.read_text())['cells']:
         src = ''.join(c['source'])
@@ -86,7 +86,7 @@ def examples(nb):
 def public(module): return {k:v for k,v in vars(module).items() if k[:2]!='__'}
 
 def survives(module, src, files):
-    "In a process of its own: do all tests pass?"
+    "Whether all tests pass with the mutant; to be run in a forked process"
     import pytest
     sys.meta_path.insert(0, Finder(module, src))
     for nb in notebooks(module): examples(top/nb)
@@ -116,7 +116,7 @@ def main():
     todo = [(m,*o) for m in args.modules for o in mutants(m)]
     if args.sample: todo = random.Random(0).sample(todo, min(args.sample, len(todo)))
     if args.list: return print(*(f'{m}:{line} {what}' for m,line,what,_ in todo), len(todo), sep='\n')
-    import fastcore.all, hypothesis, numpy, pytest, torch.utils.data   # once, for all
+    import fastcore.all, hypothesis, numpy, pytest, torch.utils.data   # imported once for all forks
     torch.set_num_threads(1)
     if signal.getsignal(signal.SIGINT)==signal.SIG_IGN: signal.signal(signal.SIGINT, signal.default_int_handler)   # as in conftest.py
     for m in args.modules:

@@ -1,4 +1,4 @@
-"""The benchmarks run, in small; their arithmetic is right with a clock that is told what to say"""
+"""Small versions of the benchmarks run, and their arithmetic is right with a scripted clock"""
 import json, os, runpy, sys, time, warnings
 from functools import partial
 from importlib.util import find_spec
@@ -15,7 +15,7 @@ from toys import few
 
 @pytest.fixture(autouse=True)
 def shown(monkeypatch, tmp_path):
-    "What is shown in this test"
+    "The results that this test shows"
     monkeypatch.chdir(tmp_path)
     tools.shown.clear()
     yield tools.shown
@@ -23,15 +23,15 @@ def shown(monkeypatch, tmp_path):
 
 # arithmetic
 def clock(*times):
-    "A function to time that takes `times`, the first one (to warm up) does not count"
+    "A function that returns each of `times` as its duration, after a first one for the warm-up"
     it = iter((1e9, *times))
     return lambda: next(it)
 
-def test_in_turn():
+def test_ratios_of_alternating_runs():
     base,ratios = tools.in_turn(3, clock(2., 2., 4., 4., 10., 10.), a=clock(3., 4., 5.), b=clock(2., 8., 5.))
-    assert base==4. and ratios=={'a':(1., .75, 1.25), 'b':(1., .75, 1.5)}   # ratios of neighbours, not of medians: 3/2 4/4 5/10
+    assert base==4. and ratios=={'a':(1., .75, 1.25), 'b':(1., .75, 1.5)}   # ratios of adjacent runs, not of medians: 3/2 4/4 5/10
 
-def test_each_has_the_first_beside_it_and_the_order_alternates():
+def test_each_runs_next_to_the_first_and_the_order_alternates():
     seen = []
     def f(k): return lambda: seen.append(k) or float(len(seen))
     tools.in_turn(3, f('x'), y=f('y'), z=f('z'))
@@ -44,7 +44,7 @@ def test_rounds_end_when_the_median_is_known():
     assert calls.count('calm')==1+7 and calls.count('wild')==1+30 and ratios['calm']==(2., 2., 2.)
 
 def test_a_machine_that_becomes_slower_changes_no_ratio():
-    "By 2 percent from each run to the next. Neighbours in one order would be off by 2 percent, all others by more"
+    "Each run is 2 percent slower than the one before; without alternation the ratios would be off by 2 percent or more"
     slow = 1.
     def taking(t):
         def _f(): nonlocal slow; slow *= 1.02; return t*slow
@@ -57,7 +57,7 @@ def test_timed():
     def f(): print('drawn'); assert sys.stdout.isatty()
     assert tools.timed(f, clock=lambda: next(now))()==2.5
 
-def test_nothing_is_seen(capsys):
+def test_timed_functions_print_nothing(capsys):
     tools.timed(lambda: (print('a'), print('b', file=sys.stderr)))()
     assert capsys.readouterr()==('','')
 
@@ -70,8 +70,8 @@ def test_peak():
     assert 99<tools.peak(lambda: torch.ones(25*2**20))<120   # 100 MiB
 
 @pytest.mark.slow
-def test_an_import_is_timed_behind_that_of_torch():
-    torch_s,more = tools.importing('import fractions; print("said"); time.sleep(.2)')()   # sleep takes none of the processor's time
+def test_an_import_is_timed_without_that_of_torch():
+    torch_s,more = tools.importing('import fractions; print("said"); time.sleep(.2)')()   # sleep takes no CPU time
     assert .1<torch_s<60 and 0<more<.1
 
 # learnkit's own parts
@@ -107,7 +107,7 @@ def test_how_costs_grow(shown, monkeypatch):
     head,*rows = plot.growth_table(shown[0])
     assert head==['training steps', *growth.units['steps']] and rows[0][0]=='1,000' and float(rows[0][1])>0
 
-def test_optimizers_say_what_differs(shown):
+def test_results_of_optimizers_name_differences(shown):
     own.bench_optimizers(1, n=2)
     rows = [k for e in shown for k in e['rows']]
     assert len(rows)==9 and all(k.endswith('foreach=True: the same bits') for k in rows[1::3]) and any('fused=True: differs by' in k for k in rows)
@@ -132,7 +132,7 @@ def test_the_sizes_are_those_of_the_papers():
 
 @pytest.mark.parametrize('form', ['bf16','bf16, channels last','compiled'])
 @few(1)
-def test_a_form_trains_to_what_it_trains_to_by_hand(form, shown):
+def test_a_form_trains_like_a_plain_loop(form, shown):
     by,own = gpu.forms('cpu')[form]
     if form=='compiled': by,own = dict(put=partial(torch.compile, backend='eager')),dict(change=lambda learn: learn.compile(backend='eager'))
     net,data = gpu.small['ResNet-50']
@@ -140,7 +140,7 @@ def test_a_form_trains_to_what_it_trains_to_by_hand(form, shown):
     with tools.unseen(): a,b = gpu.hand_in(net, batches, 'cpu', **by),gpu.ours(net, batches, 'cpu', **{k:v() if k=='cbs' else v for k,v in own.items()})
     assert torch.equal(weights(a), weights(b))
 
-def test_everything_is_watched(tmp_path, monkeypatch):
+def test_the_watched_run_writes_its_logs(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(gpu.tempfile.TemporaryDirectory, '__exit__', lambda self, *a: seen.extend(sorted(p.name for p in Path(self.name).iterdir())) or self.cleanup())
     with tools.unseen(): gpu.watched(tools.tiny, gpu.numbers(3), 'cpu')
@@ -164,14 +164,14 @@ def test_waits_are_counted(monkeypatch):
     for i in gpu.Steady(range(8), watch, first=2, n=3, device='cpu'): f(i)
     assert watch.count==2 and modes==['warn','default']
 
-def test_what_has_a_name_is_no_work():
+def test_a_named_range_is_not_counted_as_work():
     from torch.profiler import ProfilerActivity, profile, record_function
     with profile(activities=[ProfilerActivity.CPU]) as prof:
         with record_function('all of it'): torch.ones(9).sum(); time.sleep(.02); torch.ones(9).sum()
     free,part = gpu.idle(gpu.work(prof, 'cpu'))
     assert free>15e3 and part>.5
 
-def test_waiting_needs_a_device(shown, capsys):
+def test_counting_syncs_needs_a_device(shown, capsys):
     gpu.bench_syncs(1, 'cpu')
     assert not shown and 'CUDA device only' in capsys.readouterr().out
 
@@ -189,8 +189,8 @@ def test_a_library_computes_the_same(name):
             assert got['hand']>0 and got['own']>0
 
 @pytest.mark.parametrize('net', gpu.small)
-def test_steps_on_a_device_are_those_by_hand(net):
-    "… here on the CPU, in small"
+def test_steps_on_a_device_are_those_of_a_plain_loop(net):
+    "Run on the CPU here, with small networks"
     ready,kw = {},dict(n=3, device='cpu', small=True)
     assert peers.do(peers.Learnkit, ready, net, kw)=={'equal':True}
     got = peers.do(peers.Learnkit, ready, net, dict(own_first=True))
@@ -205,13 +205,13 @@ class Wrong(peers.Learnkit):
     "Trains with another learning rate"
     def fit(model, opt, train, valid=None, epochs=1): peers.Learnkit.fit(model, partial(opt.func, lr=.1), train, valid, epochs)
 
-def test_other_work_raises():
+def test_a_different_result_raises():
     with pytest.raises(ValueError, match='another result than by hand'): peers.do(Wrong, {}, 'step', dict(n=3))
     ready = {}
     assert peers.do(peers.Learnkit, ready, 'step', dict(n=3))=={'equal':True} and 'step' in ready
 
 def test_a_job_of_several(shown, capsys):
-    "One that fails is named, and leaves the others alone"
+    "A library that fails is reported, and the others still run"
     class Fake:
         def __init__(self, *replies): self.replies = iter(replies)
         def ask(self, job, **kw): return next(self.replies)
@@ -245,7 +245,7 @@ def test_a_library_does_a_whole_job(name):
     for job in ('digits','gpt'):
         if name!='HF Trainer' or job=='gpt': tried(job, name)
 
-def test_a_script_leaves_what_came_out(monkeypatch):
+def test_a_script_writes_its_result(monkeypatch):
     monkeypatch.setitem(whole.scripts, 'nothing', lambda j: 2)
     whole.script('digits', 'nothing')
     end = json.loads(Path('end.json').read_text())
@@ -314,10 +314,10 @@ def test_plot(tmp_path):
 
 def test_plot_of_ratios():
     fig = plot.ratio_plot(dict(results=[RES['results'][-1], dict(RES['results'][-1], part='beside', rows={'x':[.5, .4, .6], 'by hand, otherwise':[3., 3., 3.]})]))
-    assert [[t.get_text() for t in ax.texts] for ax in fig.axes]==[['0.50'], ['3.00','0.50']]   # from below
+    assert [[t.get_text() for t in ax.texts] for ax in fig.axes]==[['0.50'], ['3.00','0.50']]   # from the bottom up
     assert len({ax.get_xlim() for ax in fig.axes})==1
 
-def test_saving_replaces_what_was_measured_again(tmp_path):
+def test_saving_replaces_repeated_measurements(tmp_path):
     p = tmp_path/'r.json'
     def e(part, what): return dict(part=part, what=what, rows={})
     tools.save(p, [e('a', 1), e('b', 2), e('b', 3)], dict(x='1', y='1'))
@@ -334,8 +334,8 @@ def test_the_command(monkeypatch, tmp_path, capsys):
     a,b = json.loads((tmp_path/'r.json').read_text())['results']
     assert (a['part'],a['rounds'],a['rows'])==('a',3,{'x':[3,3,3]}) and b['part']=='peers' and 'Python' in a['machine']
     assert a['seconds'] in range(60)
-    said = capsys.readouterr().out
-    assert {f.name for f in tmp_path.iterdir()}=={'r.json','table.md','table.csv','plot.png'} and '| learnkit' in said and '0 minutes: ' in said
+    out = capsys.readouterr().out
+    assert {f.name for f in tmp_path.iterdir()}=={'r.json','table.md','table.csv','plot.png'} and '| learnkit' in out and '0 minutes: ' in out
 
 def test_the_longest_part_runs_if_it_is_named(monkeypatch):
     ran = []
@@ -360,10 +360,10 @@ def test_the_clock_runs_from_a_batch_to_the_last_one(monkeypatch):
     monkeypatch.setattr(processes, 'cpu', lambda: 10*next(times))
     monkeypatch.setattr(processes.time, 'perf_counter', lambda: next(times))
     clocked = processes.Clocked(range(processes.WARM+5))
-    assert [*clocked]==[*range(processes.WARM+5)] and clocked.spent==(20, 2)   # asked twice, whatever comes between
+    assert [*clocked]==[*range(processes.WARM+5)] and clocked.spent==(20, 2)   # the clock is read twice, however many batches are in between
 
 class Forked(Fork):
-    "Runs a script as a process of its own would, but for the imports, which this one has done: five seconds each"
+    "Runs a script in a fork of this process, which has done the imports: that saves five seconds each"
     def __init__(self, cmd, env, **kwargs):
         def run():
             os.environ.update(env)
@@ -376,12 +376,12 @@ class Forked(Fork):
 @pytest.fixture
 def forks(monkeypatch):
     if find_spec('torchmetrics'): exactness.f1()
-    torch.optim.SGD([torch.ones(1)])   # both import much: here once, for all forks
+    torch.optim.SGD([torch.ones(1)])   # both import a lot; done once here, for all forks
     monkeypatch.setattr(processes, 'subprocess', SimpleNamespace(Popen=Forked, PIPE=None, DEVNULL=None))
 
 @pytest.mark.slow
 def test_the_parts_of_several_processes_run(shown, forks):
-    processes.bench_processes(1, dict(tiny=processes.WARM+4), (2,))   # it refuses who comes to other weights
+    processes.bench_processes(1, dict(tiny=processes.WARM+4), (2,))   # it raises if a library comes to other weights
     processes.bench_compute(1, n=20)
     processes.bench_written(1, (10,))
     assert [e['clock'] for e in shown[:2]]==['cpu','wall'] and {'learnkit'} <= shown[0]['rows'].keys()
@@ -389,13 +389,13 @@ def test_the_parts_of_several_processes_run(shown, forks):
     with pytest.raises(RuntimeError, match='steps in 2 processes failed'): processes.launched(2, 'steps', what='none', n=1, rounds=1)
 
 @pytest.mark.slow
-def test_the_part_of_their_store_runs(shown):
+def test_the_part_of_the_store_runs(shown):
     processes.bench_store(1, n=2000)
-    (said,*_),(question,*_),(value,*_) = shown[0]['rows'].values()
-    assert said>0 and question>value>0   # an answer with all of them is why nobody asks for each
+    (message,*_),(question,*_),(value,*_) = shown[0]['rows'].values()
+    assert message>0 and question>value>0   # one query for all values costs less than one for each
 
 @pytest.mark.slow
-def test_what_several_processes_find_is_compared(shown, forks):
+def test_results_of_several_processes_are_compared(shown, forks):
     exactness.bench_exactness(1, (2,), (1,6))
     *values,twice,never = shown
     assert len(values)==3 and all(e['right']['learnkit']==2 and e['rows']['learnkit'][2]<1e-6 for e in shown) and twice['failed']['learnkit']==0

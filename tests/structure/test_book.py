@@ -1,4 +1,4 @@
-"The book: what its chapters build is what they import from each other, and each chapter keeps the form of all"
+"The code that the chapters of the book build is the code that they import, and all chapters have the same form"
 import ast, json, re
 from pathlib import Path
 import pytest
@@ -11,14 +11,14 @@ def cells(path, kind):
 def chapters(at): return sorted(at.glob('[0-9]*.ipynb'))
 
 def unbuilt(at, files=('small.py','digits.py')):
-    "What stands in the files beside the chapters, and in no chapter as it stands there"
+    "Yield the definitions in the files next to the chapters that no chapter contains word for word"
     shown = '\n'.join(src for p in chapters(at) for src in cells(p, 'code'))
     for f in files:
         src = (at/f).read_text(encoding='utf-8')
         yield from (f'{f}: {n.name}' for n in ast.parse(src).body if hasattr(n, 'name') and ast.get_source_segment(src, n) not in shown)
 
 def faults(at):
-    "Where a chapter is not as the others: it shows something first, it has exercises, each with its answer, and says what to read"
+    "Yield violations of the form of a chapter: short introduction, exercises with an answer each, and a section on the source"
     for p in chapters(at):
         md,code = cells(p, 'markdown'),cells(p, 'code')
         heads = re.findall(r'^## (.*)', '\n'.join(md), re.M)

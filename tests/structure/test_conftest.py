@@ -1,13 +1,13 @@
-"What each test starts from, beside its own imports."
+"The state that conftest.py sets up for each test."
 import gc, multiprocessing, os, random, signal, subprocess, sys, weakref
 
 import numpy as np, pytest, torch
 
-drawn = random.random(),np.random.rand(),torch.rand(()).item()   # while this module is imported
+drawn = random.random(),np.random.rand(),torch.rand(()).item()   # drawn while this module is imported
 
-def test_what_a_module_draws_is_the_same_in_each_process():
-    "A module drew other data in each run, of which one in 400 made a test fail"
-    assert drawn==(random.random(), np.random.rand(), torch.rand(()).item())   # the seeds of a test are those of a module
+def test_random_numbers_at_import_are_the_same_in_each_process():
+    "The data that a module drew at import used to differ from run to run, and one run in 400 failed"
+    assert drawn==(random.random(), np.random.rand(), torch.rand(()).item())   # tests and modules have the same seeds
 
 posix = pytest.mark.skipif(not hasattr(os, 'fork'), reason='needs fork')
 
@@ -16,15 +16,15 @@ def crash():
     ctypes.string_at(0)
 
 @posix
-def test_a_forked_process_that_crashes_says_where(capfd):
-    "One ended with SIGSEGV, once, and nobody knew in which line"
+def test_a_crash_in_a_forked_process_prints_its_line(capfd):
+    "A forked process once ended with SIGSEGV without a traceback"
     p = multiprocessing.get_context('fork').Process(target=crash)
     p.start(); p.join()
     assert p.exitcode==-signal.SIGSEGV
-    said = capfd.readouterr().err
-    assert 'Fatal Python error: Segmentation fault' in said and 'in crash' in said
+    err = capfd.readouterr().err
+    assert 'Fatal Python error: Segmentation fault' in err and 'in crash' in err
 
-def test_a_started_process_that_crashes_says_where():
+def test_a_crash_in_a_started_process_prints_its_line():
     p = subprocess.run([sys.executable, '-c', 'import ctypes; ctypes.string_at(0)'], capture_output=True, text=True)
     assert p.returncode and 'Fatal Python error' in p.stderr and 'ctypes' in p.stderr
 
@@ -33,8 +33,8 @@ class Cycle:
     def __del__(self): os.write(2, b'collected')
 
 @posix
-def test_a_forked_process_leaves_the_garbage_to_its_parent(capfd):
-    "It closed the loaders of the process that forked it: `can only test a child process`, `semaphore or lock released too many times`"
+def test_a_forked_process_does_not_collect_the_garbage_of_its_parent(capfd):
+    "It closed loaders of its parent: `can only test a child process`, `semaphore or lock released too many times`"
     gc.disable()
     try:
         Cycle()

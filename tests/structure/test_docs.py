@@ -1,7 +1,7 @@
-"""What is documented of each public name, where people look: its docstring, parameters, results, errors and an example.
+"""Each public name documents its parameters, results and errors in its docstring, and has an example.
 
-The names are those that the reference has an entry for. `python tests/structure/test_docs.py` prints the table; with the
-name of a column, what lacks it.
+The names are those with an entry in the reference. `python tests/structure/test_docs.py` prints the table; with the
+name of a column, it lists the names that lack it.
 """
 import ast, html, inspect, pydoc, re, subprocess, sys
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ import _stubs, examples
 from learnkit.loop.words import Word
 
 from learnkit.loop.names import adapters
-# for who has scikit-learn; and what is imported where a callback of another library is given: its methods are called by the loop
+# needs scikit-learn, or is imported when a callback of another library is passed, whose methods the loop calls
 apart = {f'{lib}.contrib.{m}' for m in ('sklearn','foreign',*adapters.values())}
 
-handler = re.compile(r'(before|after)_|cleanup$')   # a handler's event says what it is for
+handler = re.compile(r'(before|after)_|cleanup$')   # handlers are documented by their event
 
 @dataclass
 class Name:
-    "A public name: its module, what it is called there, the function of it (of a class `__init__`), and that function's module"
+    "A public name: its module, its name there, its function (for a class `__init__`), and the module of that function"
     mod: object; name: str; f: object; home: object; cls: object = None
     def __str__(self): return f'{self.mod.name}.{self.name}'
     def params(self):
@@ -33,7 +33,7 @@ class Name:
         return [p.arg for p in _stubs.parameters(f.args)[int(self.cls is not None and not _stubs.is_static(f)):]]
     def errors(self): return _stubs.raises(self.f, self.home, self.cls) if self.f else []
     def returned(self):
-        "The type of the result of a function that has one"
+        "The type of the result of a function; None if it has no result"
         if self.f is None or self.f.name=='__init__': return None
         return None if ast.unparse(_stubs.return_type(self.f))=='None' else ast.unparse(self.f.returns) if self.f.returns else ''
     def object(self):
@@ -45,7 +45,7 @@ class Name:
 
 @cache
 def names():
-    "The public functions, classes and methods; a method that a base class documents is said there"
+    "The public functions, classes and methods, without methods that a base class documents"
     modules,classes = _stubs.read()
     res = []
     for mod in modules.values():
@@ -55,7 +55,7 @@ def names():
             if isinstance(f, ast.FunctionDef): res.append(Name(mod, k, f, mod))
             if not c: continue
             made  = _stubs.constructor(c)
-            above = {n for b in c.mro()[1:] for n in b.methods} | {*Word.known}   # an answer is documented by its question
+            above = {n for b in c.mro()[1:] for n in b.methods} | {*Word.known}   # such an attribute is documented by its Word
             res.append(Name(mod, k, made and made.f, made and made.mod, c))
             res += [Name(mod, f'{k}.{n}', ms[0].f, ms[0].mod, c) for n,ms in c.methods.items() if not isinstance(ms, str)
                     and n[0]!='_' and not handler.match(n) and (n not in above or ast.get_docstring(ms[0].f) and n not in Word.known)]
@@ -65,7 +65,7 @@ def names():
 def notebooks(): return examples.read_notebooks(root/'nbs')
 def example(n): return examples.find(n.name, (n.home if '.' in n.name else n.mod).name.removeprefix(lib+'.'), notebooks())
 
-def args(said): return {*re.findall(r'^    (\w+): ', ''.join(re.findall(r'^Args.*:\n((?: {4}.*\n?)+)', said, re.M)), re.M)}
+def args(doc): return {*re.findall(r'^    (\w+): ', ''.join(re.findall(r'^Args.*:\n((?: {4}.*\n?)+)', doc, re.M)), re.M)}
 columns = dict(
     docstring  = lambda n: bool(n.shown()),
     parameters = lambda n: {*n.params()} <= args(n.shown()),
@@ -85,17 +85,17 @@ def test_each_public_name_has(column):
 
 @pytest.mark.check
 def test_errors_are_about_what_a_function_has():
-    "An error that begins with a parameter (`start_epoch must be …`) is not in the help of a function that does not have it"
+    "The help of a function lists no error about a parameter (`start_epoch must be …`) that it does not have"
     everybodys = {p for n in names() for p in n.params()}
-    def subject(said): return getattr(re.match(r'`?(\w+)`?(?:=| must\b)', said), 'group', lambda i: None)(1)
+    def subject(message): return getattr(re.match(r'`?(\w+)`?(?:=| must\b)', message), 'group', lambda i: None)(1)
     def own(n): return {*n.params(), *(n.cls.attrs if n.cls else ())}
     strange = {(str(n), subject(s)) for n in names() for _,s in n.errors() if subject(s) in everybodys and subject(s) not in own(n)}
-    # these two get an argument of a fit, and name it as the user does
+    # these two get an argument of a fit, and use the name that the user gave
     assert strange=={(f'{lib}.optim.schedule.combined_cos', 'pct_start'), (f'{lib}.learner.fit.as_duration', 'n_epoch')}
 
 @pytest.mark.slow
 def test_all_names_are_on_a_page_by_task():
-    "Each once: those that how-tos use with their task, the others by rooms; the modules and the how-tos are its only source"
+    "Each name is listed once: those that how-tos use by their task, the others by subpackage"
     import learnkit.all, names as page
     from reference import Reference
     text = page.page(Reference(root/'nbs', ''))
@@ -108,19 +108,19 @@ def test_all_names_are_on_a_page_by_task():
 
 def test_what_is_lacking_is_found(monkeypatch):
     from learnkit.learner.learner import Learner
-    for said in ('', 'Trains', 'Trains\n\nArgs:\n    n_epoch: epochs'):
-        monkeypatch.setattr(Learner.fit, '__doc__', said)
-        for column in ('docstring',)*(not said) + ('parameters','raises'): assert 'learnkit.learner.learner.Learner.fit' in lacking(column)
+    for doc in ('', 'Trains', 'Trains\n\nArgs:\n    n_epoch: epochs'):
+        monkeypatch.setattr(Learner.fit, '__doc__', doc)
+        for column in ('docstring',)*(not doc) + ('parameters','raises'): assert 'learnkit.learner.learner.Learner.fit' in lacking(column)
 
 def inspected(**names):
-    "What IPython shows of `name?`, and a notebook on Shift-Tab"
+    "The text that IPython shows for `name?`, and a notebook on Shift-Tab"
     InteractiveShell = pytest.importorskip('IPython.core.interactiveshell').InteractiveShell
     shell = InteractiveShell.instance()
     shell.push(names)
     shell.colors = 'nocolor'
     return [shell.object_inspect(n, 0)['docstring'] + '\n' + shell.object_inspect_text(n) for n in names]
 
-def test_people_see_it_where_they_look():
+def test_ipython_and_pydoc_show_parameters():
     from learnkit import DataLoaders, EarlyStoppingCallback, Learner
     from torch import nn
     learn = Learner(DataLoaders([], []), nn.Linear(1, 1))
@@ -130,7 +130,7 @@ def test_people_see_it_where_they_look():
     assert [w for w,s in zip(wanted, seen, strict=True) if w not in s] == []
     assert meaning in pydoc.render_doc(learn.fit, renderer=pydoc.plaintext)
 
-def test_a_class_of_the_user_shows_no_parameters_of_another_as_its_own():
+def test_a_user_class_does_not_show_inherited_parameters_as_its_own():
     from learnkit import Callback, EarlyStoppingCallback, doc
     class Silent(EarlyStoppingCallback):
         def __init__(self, n): super().__init__(patience=n)
@@ -143,34 +143,34 @@ def test_a_class_of_the_user_shows_no_parameters_of_another_as_its_own():
     assert inspect.getdoc(Mine) == 'Does something' and inspect.getdoc(Mine.__init__) in (None, object.__init__.__doc__)
 
 def test_doc_of_each_public_name():
-    "Each parameter with its meaning, in text and in the table"
+    "`doc` shows each parameter with its meaning"
     from learnkit import doc
     for n in names():
-        page,said = doc(n.object()),n.shown()
-        assert said.splitlines()[0].split('`')[0] in html.unescape(page._repr_html_()), n
+        page,docstring = doc(n.object()),n.shown()
+        assert docstring.splitlines()[0].split('`')[0] in html.unescape(page._repr_html_()), n
         assert not re.search('^(Args|Returns|Raises).*:$', page.text, re.M), n
         assert [p for p,*_,meaning in page.params if p.lstrip('*') in n.params() and not meaning] == [], n
-        if isinstance(n.object(), type) or callable(n.object()): assert {*n.params()}-{'events'} <= {p.lstrip('*') for p,*_ in page.params}, n   # a callback's are listed by name
+        if isinstance(n.object(), type) or callable(n.object()): assert {*n.params()}-{'events'} <= {p.lstrip('*') for p,*_ in page.params}, n   # `Callback` lists its events by name
 
-def test_objects_are_as_before():
-    "They are copied and pickled, and a second import adds nothing"
+def test_completed_docs_do_not_change_objects():
+    "Objects can be copied and pickled, and completing the docstrings twice adds nothing"
     import copy, pickle
     from learnkit import EarlyStoppingCallback, Learner
     from learnkit.learner.docs import complete_docs
-    said = Learner.fit.__doc__,Learner.__doc__
+    docs = Learner.fit.__doc__,Learner.__doc__
     complete_docs()
-    assert (Learner.fit.__doc__, Learner.__doc__) == said and said[0].count('Args:') == 1
+    assert (Learner.fit.__doc__, Learner.__doc__) == docs and docs[0].count('Args:') == 1
     for o in (Learner, Learner.fit, EarlyStoppingCallback): assert pickle.loads(pickle.dumps(o)) is o is copy.deepcopy(o)
     assert copy.deepcopy(EarlyStoppingCallback(patience=3)).patience == 3
 
 @pytest.mark.slow
 @pytest.mark.parametrize('options', [[], ['-OO']], ids=' '.join)
-def test_it_needs_neither_docstrings_nor_the_file(options, tmp_path):
+def test_doc_works_without_docstrings_or_the_docs_file(options, tmp_path):
     import shutil
     shutil.copytree(root/lib, tmp_path/lib, ignore=shutil.ignore_patterns('__pycache__', *([] if options else ['_docs.json'])))
     code = 'from learnkit import Learner, doc; print(Learner.fit.__doc__); print(doc(Learner.fit))'
-    said,page = subprocess.run([sys.executable, *options, '-c', code], cwd=tmp_path, check=True, capture_output=True, encoding='utf-8').stdout.split('\n', 1)
-    assert said.startswith('None' if options else 'Train for') and 'Args' not in said and page.startswith('Learner.fit(n_epoch, lr=None')
+    docstring,page = subprocess.run([sys.executable, *options, '-c', code], cwd=tmp_path, check=True, capture_output=True, encoding='utf-8').stdout.split('\n', 1)
+    assert docstring.startswith('None' if options else 'Train for') and 'Args' not in docstring and page.startswith('Learner.fit(n_epoch, lr=None')
 
 if __name__ == '__main__':
     for k in columns:

@@ -1,7 +1,7 @@
-"""What editors and type checkers see: the stubs are current, Pyright resolves the names of the API and refuses wrong ones,
-Jedi and Pyright complete them and show their documentation, and the package itself passes type checking as far as it does.
+"""Editors and type checkers: the stubs are current, Pyright resolves the names of the API and reports wrong ones,
+Jedi and Pyright complete them and show their documentation, and the package has no more type errors than listed here.
 
-The checker is basedpyright, which is Pyright with its program in the package: nothing is loaded at its first run.
+The checker is basedpyright: its package contains the program, so it downloads nothing at its first run.
 """
 import ast, importlib.util, json, os, re, shutil, subprocess, sys, zipfile
 from collections import Counter
@@ -20,10 +20,10 @@ def stubs():
     spec.loader.exec_module(mod)
     return mod
 
-# the stubs are there, are current, and are installed
+# the stubs are complete, current and installed
 
 def stale_stubs(at):
-    "Stubs of the tree `at` that are not what `nbs/_stubs.py` makes of its modules"
+    "The stubs of the tree `at` that differ from what `nbs/_stubs.py` makes of its modules"
     made = {p.as_posix(): text for p,text in stubs().build(at).items()}
     have = {p.relative_to(at).as_posix(): p.read_text(encoding='utf-8') for p in (at/lib).rglob('*') if p.suffix == '.pyi' or p.name in ('py.typed', '_docs.json')}
     return sorted(p for p in made.keys() | have.keys() if made.get(p) != have.get(p))
@@ -46,7 +46,7 @@ def test_stale_stubs_are_found(tmp_path):
 
 @pytest.mark.slow
 def test_stubs_are_installed(tmp_path):
-    "The wheel has them, and so has the source distribution"
+    "The wheel and the source distribution contain the stubs"
     for f in ('setup.py', 'settings.ini', 'README.md', 'LICENSE'): shutil.copy(root/f, tmp_path)
     shutil.copytree(root/lib, tmp_path/lib, ignore=shutil.ignore_patterns('__pycache__'))
     subprocess.run([sys.executable, 'setup.py', '-q', 'bdist_wheel', '-d', 'out', 'sdist', '-d', 'out'], cwd=tmp_path, check=True, capture_output=True)
@@ -57,10 +57,10 @@ def test_stubs_are_installed(tmp_path):
     source = shutil.unpack_archive(sdist, tmp_path/'src') or next((tmp_path/'src').iterdir())
     assert {*want, 'settings.ini'} <= {p.relative_to(source).as_posix() for p in source.rglob('*')}
 
-# what Pyright makes of a user's script
+# Pyright on a user's script
 
 def checked(*args, **kw):
-    "Run the checker, and once more if a signal ended it without a word: once in some fifty runs node crashed, and then nothing is known of the code"
+    "Run the checker, again if it ends without output: node crashes about once in fifty runs, whatever the code"
     for _ in range(2):
         res = subprocess.run([sys.executable, '-m', 'basedpyright', '--pythonpath', sys.executable, '--outputjson', *args], capture_output=True, encoding='utf-8', **kw)
         if res.stdout or res.stderr: break
@@ -68,14 +68,14 @@ def checked(*args, **kw):
     return json.loads(res.stdout)
 
 def pyright(folder, **config):
-    "What Pyright says of a folder: dicts with `file`, `line`, `severity`, `rule` and `message`"
+    "The diagnostics of Pyright for a folder: dicts with `file`, `line`, `severity`, `rule` and `message`"
     config = dict(pythonVersion=f'{sys.version_info.major}.{sys.version_info.minor}', extraPaths=[str(root)], **config)
     (folder/'pyrightconfig.json').write_text(json.dumps(config))
     return [dict(file=Path(d['file']).relative_to(folder.resolve()).as_posix(), line=d['range']['start']['line']+1, severity=d['severity'], rule=d.get('rule'), message=d['message'])
             for d in checked('-p', str(folder))['generalDiagnostics']]
 
-def said(folder, *scripts):
-    "What Pyright says of scripts, in one run: of each the types that it reveals by what was asked, and errors by line"
+def diagnose(folder, *scripts):
+    "Run Pyright once on all scripts; return for each the revealed types by expression, and the errors by line"
     for i,src in enumerate(scripts): (folder/f'script{i}.py').write_text(dedent(src))
     out = pyright(folder, typeCheckingMode='basic', include=['script*.py'])
     def of(i):
@@ -126,7 +126,7 @@ strict_script = '''
     print(learn.to_bf16().summary(), learn.add_cb(StopAt(2.)).load(learn.save('model')).model, load_learner(learn.export()))
 '''
 
-# as a user writes it after reading the how-tos, with no annotations but those of their own class
+# as a user writes it after reading the how-tos, with annotations in their own class only
 user_script = '''
     import torch
     from torch import nn
@@ -234,7 +234,7 @@ def resolves_the_api(types, errors):
                       'self.lerner: reportAttributeAccessIssue', 'self.pred = self.pred + 1: reportAttributeAccessIssue']
 
 def imports():
-    "A script that imports each name that `learnkit` and `learnkit.all` give"
+    "A script that imports each public name of `learnkit` and `learnkit.all`"
     import learnkit, learnkit.all
     own = [n for n in learnkit.all.__all__ if getattr(getattr(learnkit.all, n), '__module__', '').startswith(lib)]
     assert len(own) > 200
@@ -242,20 +242,20 @@ def imports():
 
 @pytest.mark.slow
 def test_scripts_are_understood(tmp_path):
-    "A strict one knows every type, one by the how-tos has no error, the API is resolved and wrong names are errors, everything public can be imported"
+    "Scripts in strict mode, after the how-tos and with imports of all names have no errors; wrong names are errors"
     example = (root/'nbs/examples/digits.py').read_text(encoding='utf-8')
-    (_,strict),(_,users),(types,api),(_,example),(_,imported) = said(tmp_path, strict_script, user_script, api_script, example, imports())
+    (_,strict),(_,users),(types,api),(_,example),(_,imported) = diagnose(tmp_path, strict_script, user_script, api_script, example, imports())
     assert strict == users == []
     resolves_the_api(types, api)
-    assert [e for e in example if '.images' not in e] == []   # scikit-learn gives its data sets another type
+    assert [e for e in example if '.images' not in e] == []   # scikit-learn declares another type for its datasets
     assert [e for e in imported if 'reportUnusedExpression' not in e] == []
 
 @pytest.mark.slow
 def test_every_public_type_is_known(tmp_path):
-    "Pyright's own measure of a typed package: every type that is given or taken, of everything that can be imported"
+    "`--verifytypes` knows the type of every public name, with its parameters and results"
     shutil.copytree(root/lib, tmp_path/lib, ignore=shutil.ignore_patterns('__pycache__'))
     (tmp_path/'empty').mkdir()
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get('PATH', '')])   # this mode looks for packages in the first python there
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get('PATH', '')])   # this mode looks for packages in the first python of PATH
     found = checked('--verifytypes', lib, '--ignoreexternal', cwd=tmp_path/'empty', env={**os.environ, 'PYTHONPATH':str(tmp_path), 'PATH':path})['typeCompleteness']
     assert found['pyTypedPath'] and found['exportedSymbolCounts']['withKnownType'] > 2000
     unclear = {s['name'] for s in found['symbols'] if s['isExported'] and not (s['isTypeKnown'] and not s['isTypeAmbiguous'])}
@@ -273,14 +273,14 @@ def f(learn: Learner):
     {outside}
 '''
 
-def place(inside='pass', outside='pass'):
-    "A script, and the line and column (from 0) at the end of what is typed in it"
+def cursor(inside='pass', outside='pass'):
+    "A script, and the line and column (from 0) of the cursor at the end of the typed text"
     src = session.format(inside=inside, outside=outside)
     typed = outside if inside == 'pass' else inside
     before = src[:src.rindex(typed)+len(typed)]
     return src,before.count('\n'),len(before)-before.rfind('\n')-1
 
-asked = [  # what is typed, a name that completes it, and words of its documentation
+completions = [  # what is typed, a name that completes it, and words of its documentation
     (dict(outside='learn.fit_o'),          'fit_one_cycle',  ('n_epoch', 'int', 'reset_opt', 'epochs')),
     (dict(outside='learn.get_p'),          'get_preds',      ('ds_idx', 'with_decoded', 'tuple', 'preds')),
     (dict(outside='DataLoaders.from_t'),   'from_tensors',   ('valid_pct', 'float', 'validation')),
@@ -295,18 +295,18 @@ asked = [  # what is typed, a name that completes it, and words of its documenta
 @pytest.mark.slow
 def test_jedi_completes_and_documents():
     project = jedi.Project(root)
-    for where,name,words in asked:
-        src,line,col = place(**where)
+    for where,name,words in completions:
+        src,line,col = cursor(**where)
         found = {c.name: c for c in jedi.Script(src, project=project).complete(line+1, col)}
         assert name in found, (where, list(found)[:20])
         doc = found[name].docstring()
         assert all(w in doc for w in words), (where, doc)
-    src,line,col = place(outside='learn.fit_one_cycle(')
+    src,line,col = cursor(outside='learn.fit_one_cycle(')
     sig, = jedi.Script(src, project=project).get_signatures(line+1, col)
     assert [p.name for p in sig.params][:2] == ['n_epoch', 'lr_max']
 
 class Server:
-    "Pyright as the server that editors talk to"
+    "Pyright as a language server"
     def __init__(self, folder):
         (folder/'pyrightconfig.json').write_text(json.dumps(dict(typeCheckingMode='basic', extraPaths=[str(root)])))
         self.folder,self.n = folder,0
@@ -337,14 +337,14 @@ class Server:
             self.answer(msg)
 
     def answer(self, msg):
-        "What an editor says when the server asks it for its settings"
+        "Reply to a request of the server for settings, as an editor does"
         if 'id' not in msg or 'method' not in msg: return
         python = dict(pythonPath=sys.executable)
         items = (msg.get('params') or {}).get('items')
         self.send(id=msg['id'], result=items and [python if o.get('section') == 'python' else {} for o in items])
 
     def open(self, src):
-        "Open a script; when the server has found its faults, it has read the settings and the script"
+        "Open a script, and wait for its diagnostics: the server has read settings and script by then"
         self.n += 1
         uri = (self.folder/f'session{self.n}.py').as_uri()
         self.send(method='textDocument/didOpen', params=dict(textDocument=dict(uri=uri, languageId='python', version=1, text=src)))
@@ -357,17 +357,17 @@ class Server:
 def test_pyright_completes_and_documents(tmp_path):
     server = Server(tmp_path.resolve())
     try:
-        for where,name,words in asked:
-            src,line,col = place(**where)
+        for where,name,words in completions:
+            src,line,col = cursor(**where)
             items = server.ask('textDocument/completion', textDocument=server.open(src), position=dict(line=line, character=col))['items']
             found = {i['label']: i for i in items}
             assert name in found, (where, list(found)[:20])
             doc = server.ask('completionItem/resolve', **found[name])['documentation']['value'] if words else ''
             assert all(w in doc for w in words), (where, doc)
-        src,line,col = place(outside='learn.fit_one_cycle(')
+        src,line,col = cursor(outside='learn.fit_one_cycle(')
         help = server.ask('textDocument/signatureHelp', textDocument=server.open(src), position=dict(line=line, character=col))['signatures'][0]
         assert 'n_epoch: int' in help['label'] and 'number of epochs' in str(help['parameters'][0].get('documentation'))
-        src,line,col = place(outside='learn.fit_one_cycle')
+        src,line,col = cursor(outside='learn.fit_one_cycle')
         hover = server.ask('textDocument/hover', textDocument=server.open(src), position=dict(line=line, character=col-3))['contents']['value']
         assert 'n_epoch: int' in hover and 'one-cycle' in hover
     finally: server.close()
@@ -375,10 +375,10 @@ def test_pyright_completes_and_documents(tmp_path):
 # the package itself
 
 def checkable(at, to):
-    """Copies of the modules under `at` in which a type checker sees what `@patch` and `store_attr` do, line by line as they were.
+    """Write copies of the modules under `at` in which a type checker sees what `@patch` does, with the same line numbers.
 
-    A class is derived from its own stub, under another name, so that it has what is patched into it; everywhere else its name
-    means the stub's. What belongs to fastcore, which has no types, is replaced: `patch` does nothing, `L` has types."""
+    A class is renamed and derived from its own stub, so that it has its patched methods; everywhere else its name refers to
+    the stub. Names of fastcore, which has no types, are replaced: `patch` does nothing, `L` has types."""
     for p in sorted((at/lib).rglob('*.py')):
         rel = p.relative_to(at)
         if p.name in ('_modidx.py', 'all.py') or rel.parts == (lib, '__init__.py'): continue
@@ -403,14 +403,14 @@ def checkable(at, to):
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text('\n'.join(lines) + '\n')
 
-# How many errors there are now: these must only become fewer. Most are attributes that are None until they are set. Off is only
-# what says that functions of torch are private which torch does not name otherwise (`torch._foreach_norm`).
+# The current numbers of errors, which may only go down. Most are of attributes that are None until they are set. Only the
+# rule against private functions is off, as some functions of torch have no other name (`torch._foreach_norm`).
 most = dict(reportAttributeAccessIssue=44, reportArgumentType=45, reportOptionalMemberAccess=27, reportCallIssue=10, reportReturnType=10,
             reportOperatorIssue=8, reportAssignmentType=5, reportOptionalCall=4, reportGeneralTypeIssues=3, reportOptionalOperand=3,
             reportOptionalIterable=1, reportOptionalSubscript=1)
 
 def of_extra(d):
-    "Is an error that Pyright did not find a package which nobody has to install? Those are the extras of `settings.ini`"
+    "Whether an error is a missing import of an optional package: one of the extras in `settings.ini`"
     cp = ConfigParser(delimiters=['=']); cp.read(root/'settings.ini', encoding='utf-8')
     names = {re.split('[<>=~![]', r)[0] for k,v in cp['DEFAULT'].items() if k.endswith('_requirements') for r in v.split()}
     m = re.match(r'Import "(\w+)', d['message'])

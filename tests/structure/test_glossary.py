@@ -1,4 +1,4 @@
-"The pages for users have PyTorch's words"
+"The pages for users use PyTorch's words"
 import json
 import pytest
 from glossary import found, for_users, never, pages, prose, table

@@ -1,9 +1,8 @@
-"""The rules of the house, which CONTRIBUTING.md states: modules stand in rooms and import downwards only, each name comes
-from the module that defines it, a module is short enough to be read, every public name says what it does and what its
-parameters are.
+"""The house rules of CONTRIBUTING.md: modules belong to subpackages and import from earlier ones only, each name comes
+from the module that defines it, lines and cells are short, every public name documents itself and its parameters.
 
-Each check lists the faults of the tree as pairs: where, and what. Its test wants none. To see how many there
-are: `python tests/structure/test_house.py`; with the name of a check or part of a path, it lists these.
+Each check yields the violations in the tree as pairs: where, and what. Its test requires none. To count them:
+`python tests/structure/test_house.py`; with the name of a check or part of a path, it lists these.
 """
 import ast, json, re, subprocess, sys
 from collections import Counter
@@ -14,9 +13,9 @@ import pytest
 root = Path(__file__).resolve().parents[2]
 lib  = 'learnkit'
 
-max_width,max_defs = 120,3   # as CONTRIBUTING.md says; no limit of lines or modules: what counts is what a reader must understand
-rooms = 'loop data optim measure learner callbacks observe recovery processes speed contrib'.split()   # each imports from those before it
-flat  = '__init__','all','_modidx'   # what stands in no room: the two short imports, and what nbdev notes for itself
+max_width,max_defs = 120,3   # as in CONTRIBUTING.md; lines and modules have no limit: what counts is what a reader must understand
+rooms = 'loop data optim measure learner callbacks observe recovery processes speed contrib'.split()   # each imports only from itself and those before it
+flat  = '__init__','all','_modidx'   # modules outside of subpackages: the two short imports, and the index of nbdev
 
 def modules(at=root): return [p for p in sorted((at/lib).rglob('*.py')) if p.name not in ('_modidx.py', '__init__.py', 'all.py')]
 def notebooks(at=root): return [p for p in sorted((at/'nbs').rglob('*.ipynb')) if not re.search(r'/[._]', p.relative_to(at).as_posix())]
@@ -25,10 +24,10 @@ def cells(nb, kind):
 def name_of(p, at): return '.'.join(p.relative_to(at/lib).with_suffix('').parts)
 @cache
 def parsed(p, changed): return ast.parse(p.read_text(encoding='utf-8'))
-def tree_of(p): return parsed(p, p.stat().st_mtime_ns)   # each check asks for each module
+def tree_of(p): return parsed(p, p.stat().st_mtime_ns)   # cached, as each check reads each module
 
 def imports(p, at, nodes=ast.walk):
-    "Pairs of a module of the library and a name that module `p` imports from it; the name is None for the module itself"
+    "Yield each import of module `p` from the library: a module, and the imported name (None for the module itself)"
     here = p.relative_to(at).with_suffix('').parts
     for n in nodes(tree_of(p)):
         if isinstance(n, ast.Import):
@@ -45,7 +44,7 @@ def imports(p, at, nodes=ast.walk):
 def room(module): return module.rpartition('.')[0]
 
 def strays(at):
-    "Modules that stand in no room, and rooms that are none of the list"
+    "Modules in no subpackage, and subpackages that are not in the list"
     for p in sorted((at/lib).rglob('*.py')):
         here = p.relative_to(at/lib).parts
         if len(here)==1 and p.stem not in flat:         yield name_of(p, at),f'is in no subpackage: begin its `#| default_exp` with one of {", ".join(rooms)}'
@@ -53,18 +52,18 @@ def strays(at):
     for d in sorted({p.relative_to(at/'tests/parts').parts[0] for p in (at/'tests/parts').rglob('test_*.py')} - {*rooms}): yield f'tests/parts/{d}','is no subpackage: name the folder after the one whose modules it tests'
 
 def upward(at):
-    "Modules that import from a room which comes after their own"
+    "Modules that import from a later subpackage"
     rank = {r:i for i,r in enumerate(rooms)}
     for p in modules(at):
         me = name_of(p, at)
         yield from ((me, f'imports {m}, of a later subpackage: fire an event, or declare a word there (CONTRIBUTING.md)') for m in sorted({m for m,_ in imports(p, at)}) if rank.get(room(m), len(rooms)) > rank.get(room(me), len(rooms)))
 
 def circles(at):
-    "Modules that import each other, by themselves or through others, when they are imported"
+    "Modules whose imports at module level form a cycle"
     own  = {name_of(p, at):p for p in modules(at)}
     need = {me: {m for m,_ in imports(p, at, ast.iter_child_nodes)} & own.keys() for me,p in own.items()}
     while first := {me for me,ms in need.items() if not ms & need.keys()}: need = {me:ms for me,ms in need.items() if me not in first}
-    while last := need.keys() - set().union(*need.values()): need = {me:ms for me,ms in need.items() if me not in last}   # they only look in
+    while last := need.keys() - set().union(*need.values()): need = {me:ms for me,ms in need.items() if me not in last}   # not part of a cycle, only import from one
     yield from ((me, f'imports {m}, which imports it: move what both need into an earlier module') for me,ms in sorted(need.items()) for m in sorted(ms & need.keys()))
 
 def assigned(t): return {o.id for o in ast.walk(t) if isinstance(o, ast.Name)}
@@ -81,7 +80,7 @@ def exported(p):
     return next((ast.literal_eval(n.value) for n in tree_of(p).body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == '__all__'), [])
 
 def borrowed(at):
-    "Names that a module imports from one which does not define them, and names that it exports and does not define"
+    "Names that a module imports from one that does not define them, and names that it exports without defining them"
     own = {name_of(p, at): defined(p) for p in modules(at)}
     for p in modules(at):
         me = name_of(p, at)
@@ -93,13 +92,13 @@ def borrowed(at):
 def shown_code(src): return re.findall(r'^```[^\n]*\n(.*?)^```', src, re.S | re.M)
 
 def long_lines(at):
-    "Lines that are too long: of modules, of scripts, and in notebooks of code and of what is shown as code"
+    "Lines that are too long in modules, scripts, and code cells and code blocks of notebooks"
     for p in [*sorted((at/lib).rglob('*.py')), *sorted((at/'nbs').rglob('*.py')), *notebooks(at)]:
         if p.name == '_modidx.py': continue
         if p.suffix == '.py': texts = [p.read_text(encoding='utf-8')]
         else: texts = [src for _,src in cells(p, 'code')] + [block for _,src in cells(p, 'markdown') for block in shown_code(src)]
         for l in (l for t in texts for l in t.splitlines()):
-            if len(l) > max_width and not l.startswith('__all__ = '): yield p.relative_to(at).as_posix(),f'break the line, {max_width} characters are allowed: {l}'   # nbdev breaks that one
+            if len(l) > max_width and not l.startswith('__all__ = '): yield p.relative_to(at).as_posix(),f'break the line, {max_width} characters are allowed: {l}'   # nbdev wraps `__all__`
 
 def full_cells(at):
     "Exported cells with too many definitions"
@@ -110,21 +109,21 @@ def full_cells(at):
             if n > max_defs: yield nb.name,f'cell {cid} has {n} definitions, {max_defs} are allowed: begin a new cell'
 
 def same_ids(at):
-    "Cells of one notebook with one id: nbformat changes such an id each time that it reads the notebook"
+    "Cells of a notebook with the same id, which nbformat changes each time that it reads the notebook"
     for nb in notebooks(at):
         ids = [c['id'] for c in json.loads(nb.read_text(encoding='utf-8'))['cells']]
         yield from ((nb.name, f'{ids.count(i)} cells have the id {i}: change some') for i in dict.fromkeys(ids) if ids.count(i) > 1)
 
 # documentation
 
-hidden = re.compile(r'_|(before|after)_|cleanup$')   # private, or a handler, whose event says what it is for
+hidden = re.compile(r'_|(before|after)_|cleanup$')   # private names, and handlers, which are documented by their event
 
 def is_patched(n): return isinstance(n, ast.FunctionDef) and any(ast.unparse(d).startswith('patch') for d in n.decorator_list)
 def decorated(n, *names): return any(re.sub(r'\(.*', '', ast.unparse(d)).split('.')[-1] in names for d in n.decorator_list)
 def own_methods(c): return {f.name:f for f in c.body if isinstance(f, ast.FunctionDef)}
 
 def methods(at):
-    "The classes of the library by name: their bases, and their methods by name, patched ones too"
+    "The classes of the library by name: their bases, and their methods by name, including patched ones"
     trees = [tree_of(p) for p in modules(at)]
     res = {n.name:([ast.unparse(b).split('.')[-1] for b in n.bases], own_methods(n)) for t in trees for n in t.body if isinstance(n, ast.ClassDef)}
     for n in (n for t in trees for n in t.body if is_patched(n)):
@@ -132,7 +131,7 @@ def methods(at):
     return res
 
 def inherited(cls, name, known):
-    "Has a base class of `cls` a documented method of that name, which says all that there is to say?"
+    "Whether a base class of `cls` has a documented method of that name"
     for b in known.get(cls, ((), {}))[0]:
         if b==cls: continue   # such as `class Module(nn.Module)`
         f = known.get(b, ((), {}))[1].get(name)
@@ -140,7 +139,7 @@ def inherited(cls, name, known):
     return False
 
 def public(at):
-    "The public functions, classes and methods, each as module, name and node; without methods that a base class documents"
+    "Yield the public functions, classes and methods as module, name and node, without methods that a base class documents"
     known = methods(at)
     for p in modules(at):
         me = name_of(p, at)
@@ -154,11 +153,11 @@ def public(at):
                 cls = ast.unparse(n.args.args[0].annotation) if is_patched(n) else ''
                 if not cls or not inherited(cls, n.name, known): yield me,f'{cls}.{n.name}'.lstrip('.'),n
 
-# A function's docstring says what to do, *Return*: not *Returns*, and no question
+# A function's docstring is an imperative: *Return*, not *Returns*, and not a question
 not_imperative = re.compile(r'(Is|Are|Was|Were|Has|Does|Did|Can|May|Should|Will|Must)\b|(?!Pass|Process|Address|Guess|Press|Compress|Cross)[A-Z][a-z]*s\b(?!:)')
 
 def undocumented(at):
-    "Public names without a docstring that begins with what they do"
+    "Public names whose docstring does not begin with what they do"
     for me,name,n in public(at):
         doc = ast.get_docstring(n) or ''
         if name.endswith('.__init__'): continue
@@ -166,7 +165,7 @@ def undocumented(at):
         elif isinstance(n, ast.FunctionDef) and not decorated(n, 'property', 'cached_property') and not_imperative.match(doc): yield me,f'{name}: {doc[:40]!r} (write the imperative: *Return*, not *Returns*)'
 
 def undescribed(at):
-    "Parameters of public functions without a type or without a comment beside them, and functions without the type of their result"
+    "Parameters of public functions without a type or comment, and functions without a return type"
     lines = {name_of(p, at): p.read_text(encoding='utf-8').splitlines() for p in modules(at)}
     for me,name,f in public(at):
         if not isinstance(f, ast.FunctionDef): continue
@@ -181,7 +180,7 @@ def undescribed(at):
         if f.returns is None and f.name != '__init__': yield me,f'{name}: its result has no type: write -> None, or what it is'
 
 def bound(tree):
-    "The names that a module binds, each with what tells its statements apart: of an import where it is from, else the line"
+    "Yield the names that a module binds, each with an identity: the source of an import, else the line"
     for n in tree.body:
         if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and not is_patched(n): yield n.name,n.lineno
         elif isinstance(n, ast.Import):     yield from ((a.asname or a.name.split('.')[0], a.asname and a.name) for a in n.names)
@@ -191,8 +190,8 @@ def bound(tree):
             yield from ((o.id, n.lineno) for o in stored if isinstance(o, ast.Name))
 
 def twice(at):
-    """Names that one file gives to two things: the first is lost, and who calls it gets the second. Of a module, whose parts stand
-    in several notebooks, all names; of a test, functions and classes"""
+    """Names that are defined twice in a file, where the second replaces the first: all names of a module, whose code comes
+    from several notebooks; functions and classes of a test file"""
     for p in [*modules(at), *sorted((at/'tests').rglob('*.py'))]:
         names = {*bound(tree_of(p))} if p.is_relative_to(at/lib) else {(n.name, n.lineno) for n in tree_of(p).body
                  if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and not is_patched(n)}
@@ -200,7 +199,7 @@ def twice(at):
             if n > 1: yield p.relative_to(at).as_posix(),f'{name} is defined {n} times: rename one, the later replaces the earlier'
 
 def pieces(at):
-    "Classes that do not stand in one place: what is patched into them, or assigned to them, in their own module"
+    "Attributes that are patched into a class, or assigned to it, in the module that defines the class"
     for p in modules(at):
         own = {n.name for n in tree_of(p).body if isinstance(n, ast.ClassDef)}
         for n in tree_of(p).body:
@@ -208,10 +207,10 @@ def pieces(at):
             for t in n.targets if isinstance(n, ast.Assign) else ():
                 if isinstance(t, ast.Attribute) and ast.unparse(t.value) in own: yield name_of(p, at),f'{ast.unparse(t)} is set outside of the class: write it into the class'
 
-# callbacks meet in declared properties
+# callbacks know each other by declared attributes only
 
 def callback_classes(at):
-    "Each class of callbacks but `Callback` itself, and the modules that define one of that name"
+    "The callback classes except `Callback` itself, each with the modules that define one of that name"
     bases,places = {},{}
     for p in modules(at):
         for n in ast.walk(tree_of(p)):
@@ -223,7 +222,7 @@ def callback_classes(at):
     return {n:places[n] for n in found-{'Callback'}}
 
 def asked_classes(tree):
-    "`isinstance(x, C)`, `issubclass(x, C)`, `type(x) is C`, `type(x) in (C, D)`: the node, and the names"
+    "Yield each `isinstance(x, C)`, `issubclass(x, C)`, `type(x) is C`, `type(x) in (C, D)`: the node, and the names"
     def names(n): return [o.id if isinstance(o, ast.Name) else o.attr for o in ast.walk(n) if isinstance(o, (ast.Name, ast.Attribute))]
     for n in ast.walk(tree):
         if isinstance(n, ast.Call) and getattr(n.func, 'id', '') in ('isinstance','issubclass') and len(n.args)==2: yield n,names(n.args[1])
@@ -231,17 +230,17 @@ def asked_classes(tree):
         if asks_type: yield n,[k for o in n.comparators for k in names(o)]
 
 def acquainted(at):
-    "Modules that ask whether something is a callback of a class of another module; a module may look for its own"
+    "Modules that test whether an object is of a callback class of another module; their own classes are allowed"
     classes = callback_classes(at)
     for p in modules(at):
         tree = tree_of(p)
-        others = {a.asname or a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and not n.level for a in n.names}   # of other libraries
+        others = {a.asname or a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and not n.level for a in n.names}   # imported from other libraries
         for n,names in asked_classes(tree):
             for k in {*names}-others:
                 if k in classes and name_of(p, at) not in classes[k]: yield name_of(p, at),(
                     f'line {n.lineno} asks for the class {k} (declare a word in the module that asks: CONTRIBUTING.md says how)')
 
-# what must be read twice
+# expressions that are hard to read
 
 def nested_conditionals(tree):
     "`a if b else c if d else e`"
@@ -253,7 +252,7 @@ def is_condition(n):
 def has_words(n): return any(isinstance(o, ast.Constant) and isinstance(o.value, str) and re.search(r'[^\W\d_]', o.value) for o in ast.walk(n))
 
 def times_condition(tree):
-    "`'text'*(condition)`, `[item]*bool(x)`; but not `' '*n`, which repeats"
+    "`'text'*(condition)` and `[item]*bool(x)`, but not `' '*n`, a repetition"
     for n in ast.walk(tree):
         if not (isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)): continue
         for a,b in ((n.left, n.right), (n.right, n.left)):
@@ -261,19 +260,19 @@ def times_condition(tree):
             if is_text and (has_words(a) or is_condition(b)) or isinstance(a, (ast.List, ast.Tuple)) and is_condition(b): yield n
 
 def crowded_assignments(tree):
-    "Four and more names that get values of no common origin; but not `self.a,self.b,self.c,self.d = a,b,c,d`"
+    "Assignments of unrelated values to four or more names, but not `self.a,self.b,self.c,self.d = a,b,c,d`"
     def name(n): return n.attr if isinstance(n, ast.Attribute) else n.id if isinstance(n, ast.Name) else ''
     for n in ast.walk(tree):
         if not (isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Tuple) and isinstance(n.value, ast.Tuple)): continue
         given = [*zip(n.targets[0].elts, n.value.elts)]
         if len(given) >= 4 and not all(name(a) and name(a) == name(b) for a,b in given): yield n
 
-# How many a room has now: a number here may only go down, and goes away with the last one
+# The current number in a subpackage: it may only go down, and is removed at 0
 read_twice = dict(nested_conditionals={}, times_condition={}, crowded_assignments={})
 finders = dict(nested_conditionals=nested_conditionals, times_condition=times_condition, crowded_assignments=crowded_assignments)
 
 def to_be_rewritten(at, limits=read_twice):
-    "Rooms with more lines to be read twice than they have had, with these lines"
+    "Subpackages with more such lines than their limit, with these lines"
     for kind,find in finders.items():
         found = {}
         for p in modules(at): found.setdefault(room(name_of(p, at)), []).extend(f'{p.stem}:{n.lineno} {ast.unparse(n)[:80]}' for n in find(tree_of(p)))
@@ -283,12 +282,12 @@ def to_be_rewritten(at, limits=read_twice):
 
 # openings
 
-# Chapters of a room that define something before they show anything at work: a number here may only go down
+# The number of chapters in a subpackage that define something before they show an output: it may only go down
 defined_first = {}
 
 def defines(src): return re.search(r'^(?:class|def|async def|@)', src, re.M)
 def first_shown(cells):
-    "Is the output of an example seen before the first definition that is exported?"
+    "Whether the output of an example comes before the first exported definition"
     for c in (c for c in cells if c['cell_type'] == 'code'):
         src = ''.join(c['source'])
         if re.match(r'#\|\s*export', src):
@@ -297,7 +296,7 @@ def first_shown(cells):
     return True
 
 def silent_openings(at, limits=defined_first):
-    "Rooms with more chapters that define before they show than they have had, with these chapters"
+    "Subpackages with more such chapters than their limit, with these chapters"
     for r in rooms:
         now = [nb.stem for nb in sorted((at/'nbs'/r).glob('[0-9]*.ipynb')) if not first_shown(json.loads(nb.read_text(encoding='utf-8'))['cells'])]
         if len(now) > limits.get(r, 0): yield r,(
@@ -317,7 +316,7 @@ def test_rules_of_the_house(name):
 
 @pytest.mark.check
 def test_contributing_names_each_limit():
-    "Whoever meets a number finds it there, with what to do"
+    "The table of limits in CONTRIBUTING.md has the numbers that the tests use"
     import test_tracer
     section = (root/'CONTRIBUTING.md').read_text(encoding='utf-8').partition('\n## Limits\n')[2].partition('\n## ')[0]
     rows = {cells[1].strip():cells[2].strip() for l in section.splitlines() if len(cells := l.split('|'))==6}
@@ -335,7 +334,7 @@ def test_ruff_finds_no_fault(tmp_path):
     found = ruff('--config', '.ruff.toml', str(bad))
     assert all(rule in found for rule in ('F401', 'F821', 'B006', 'E722'))
 
-def test_faults_are_found(tmp_path):
+def test_violations_are_found(tmp_path):
     def write(path, text): (tmp_path/path).parent.mkdir(parents=True, exist_ok=True); (tmp_path/path).write_text(text)
     def cell(kind, *lines): return dict(cell_type=kind, id='c', source='\n'.join(lines))
     write(f'{lib}/loop/low.py', 'import os\n\ndef given(\n    x:int # a number\n) -> int:\n    "Double a number"\n    return 2*x\n')
@@ -361,10 +360,10 @@ def test_faults_are_found(tmp_path):
     found = {k:[f'{w}: {what}' for w,what in f(tmp_path)] for k,f in checks.items()}
     assert [s.split(':')[0] for s in found['strays']] == ['attic.old', 'hand', 'tests/parts/cellar'], found['strays']
     def says(kind, *facts, of=''):
-        "Is each fact found, in this order, and followed by what to do?"
-        said = [s for s in found[kind] if s.startswith(of)]
-        assert len(said)==len(facts), said
-        for s,fact in zip(said, facts): assert s.startswith(fact) and len(s)>len(fact)+10, s
+        "Assert that a check found these facts, in this order, each followed by what to do"
+        messages = [s for s in found[kind] if s.startswith(of)]
+        assert len(messages)==len(facts), messages
+        for s,fact in zip(messages, facts): assert s.startswith(fact) and len(s)>len(fact)+10, s
     says('upward', 'data.bad: imports callbacks.late')
     says('circles', *(f'measure.{a}: imports measure.{b}' for a,b in (('one', 'two'), ('three', 'one'), ('two', 'three'))))
     says('borrowed', *(f'data.bad: {s}' for s in ('imports os from loop.low, which does not define it', 'exports given', 'exports os')))
@@ -378,13 +377,13 @@ def test_faults_are_found(tmp_path):
     says('undescribed', *(f'data.bad: {s}' for s in ('C.first: a has no type', 'C.first: a has no comment', 'C.first: b has no comment',
          'C.first: its result has no type', 'C.second: s has no comment')), of='data')
 
-def test_acquainted_callbacks_are_found(tmp_path):
+def test_references_to_callback_classes_are_found(tmp_path):
     (tmp_path/lib/'speed').mkdir(parents=True)
     (tmp_path/lib/'speed/a.py').write_text('class A(Callback):\n    def f(s, cb): return isinstance(cb, (A, Callback, dict))\nclass C(A): pass\n')
     (tmp_path/lib/'speed/b.py').write_text('def f(cb): return isinstance(cb, (int, A)) or type(cb) is C or issubclass(cb, a.C) or type(cb) in (A,) or isinstance(cb, Callback)\n')
     assert [(w, s.split()[6]) for w,s in acquainted(tmp_path)] == [('speed.b', k) for k in 'ACCA']
 
-def test_lines_to_be_read_twice_are_found():
+def test_lines_that_are_hard_to_read_are_found():
     src = """a = b if c else d if e else f
 g = (b if c else d) if e else f
 h = (x if y else z) + (x if y else z)

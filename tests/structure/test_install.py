@@ -1,4 +1,4 @@
-"Installing is said in one place, an extra that a page or a message names exists, and a Python that is too old is told so"
+"Installation is described on one page, extras that pages and messages name exist, and an old Python gets a clear error"
 import ast, re, subprocess, sys
 from configparser import ConfigParser
 from importlib.metadata import requires
@@ -15,7 +15,7 @@ pages = [*sorted(p for p in sources if '/.' not in p.relative_to(root).as_posix(
 one_place = 'nbs/howto/install.ipynb'
 
 def named(text):
-    "Extras of learnkit that a text names: `learnkit[plot]`, `.[plot]`, the extra `plot`"
+    "The extras of learnkit that a text names: `learnkit[plot]`, `.[plot]`, the extra `plot`"
     lists  = re.findall(r"(?:learnkit|['\" ]\.)\[([a-z,]+)\]", text)
     lists += re.findall(r"\[?\bextras?\]?(?:\(\S*\))?(?::|,)? `([a-z]+)`", text)
     return {extra for names in lists for extra in names.split(',')}
@@ -29,11 +29,11 @@ def test_extras_that_pages_name_exist():
 
 @pytest.mark.slow
 def test_extras_that_messages_name_exist():
-    asked = set()
+    required = set()
     for p in (root/'learnkit').rglob('*.py'):
         calls = [n for n in ast.walk(ast.parse(p.read_text(encoding='utf-8'))) if isinstance(n, ast.Call) and getattr(n.func, 'id', '')=='optional_import']
-        asked |= {n.args[2].value for n in calls}
-    assert asked<=extras and len(asked)>5
+        required |= {n.args[2].value for n in calls}
+    assert required<=extras and len(required)>5
 
 @pytest.mark.check
 def test_one_page_says_how_to_install():
@@ -42,18 +42,18 @@ def test_one_page_says_how_to_install():
 
 def test_an_old_python_prints_which_one_is_needed():
     code = f"import sys; sys.version_info,sys.version = (3, 10, 13),'3.10.13 (main)'; exec(open({str(root/'setup.py')!r}).read())"
-    said = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
-    assert said.returncode==1 and said.stderr.strip()=='learnkit needs Python 3.11 or newer, and this is 3.10.13'
+    res = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+    assert res.returncode==1 and res.stderr.strip()=='learnkit needs Python 3.11 or newer, and this is 3.10.13'
 
 def needed(name):
-    "The packages that a plain `pip install` of this one brings, itself included, by the metadata of what is installed here"
+    "The packages that `pip install` of this one installs, itself included, by the metadata of the installed packages"
     found,due = set(),[name]
     while due:
         package = canonicalize_name(due.pop())
         if package in found: continue
         found.add(package)
-        asked = [Requirement(r) for r in requires(package) or ()]
-        due += [r.name for r in asked if r.marker is None or r.marker.evaluate({'extra':''})]
+        required = [Requirement(r) for r in requires(package) or ()]
+        due += [r.name for r in required if r.marker is None or r.marker.evaluate({'extra':''})]
     return found
 
 @pytest.mark.check

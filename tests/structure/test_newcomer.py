@@ -1,5 +1,5 @@
-"""What a newcomer does, by CONTRIBUTING.md: adds an event, a callback and a metric to a copy of the tree, runs `make lib` and
-`make check`, and looks at what git says is to be committed: few files, and none by a name that they had not heard of.
+"""The steps of a newcomer, as in CONTRIBUTING.md: add an event, a callback and a metric to a copy of the tree, run `make lib`
+and `make check`, and commit. Only the files that they edit and those that `make lib` writes change.
 """
 import json, os, re, shutil, subprocess, sys
 from pathlib import Path
@@ -11,15 +11,15 @@ sys.path[:0] = [str(root/'nbs')]
 from _build import rooms
 needs_nbdev = pytest.mark.skipif('LEARNKIT_COMPAT' in os.environ, reason='nbdev needs fastcore 1')
 
-class House:
-    "A copy of the tree, committed, with the Python of this process as its .venv"
+class Checkout:
+    "A committed copy of the tree, with the Python of this process as its .venv"
     def __init__(self, at):
         self.at = at
         for f in self.git('ls-files', '-co', '--exclude-standard', at=root):
             (at/f).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(root/f, at/f)
         (at/'.venv').symlink_to(sys.prefix)
-        (at/'.ready').write_text(str(at))   # so that `make` takes it as it is
+        (at/'.ready').write_text(str(at))   # so that `make` does not set it up again
         self.git('init')
         (at/'.git/info/exclude').write_text('.venv\n.ready\n')
         self.git('add', '-A')
@@ -35,35 +35,35 @@ class House:
 
     def make(self, target, **kwargs): return self.run('make', target, 'READY=.ready', f'PY={sys.executable}', **kwargs)
     def check(self):
-        "What `make check` finds: the tests that fail, and what they say"
-        said = self.make('check', strict=False)[1]
-        return dict(re.findall(r'^(?:FAILED|ERROR) \S*::(\w+)\S*(.*)', said, re.M)),said
+        "Run `make check`; return the failed tests with their messages, and the whole output"
+        output = self.make('check', strict=False)[1]
+        return dict(re.findall(r'^(?:FAILED|ERROR) \S*::(\w+)\S*(.*)', output, re.M)),output
     def touched(self):
-        "The files that a commit would have now"
+        "The files that a commit would contain now"
         return sorted(l[3:] for l in self.git('status', '--porcelain', '-uall'))
 
     def notebook(self, path, f):
-        "Change the cells of a notebook by `f`, which gets the list of them"
+        "Change a notebook by calling `f` on the list of its cells"
         nb = json.loads((self.at/path).read_text(encoding='utf-8'))
         f(nb['cells'])
         (self.at/path).write_text(json.dumps(nb, indent=1, ensure_ascii=False) + '\n', encoding='utf-8')
     def insert(self, path, before, line):
-        "Insert a line into an exported cell, before the one that begins with `before`"
+        "Insert `line` into an exported cell, in front of the text `before`"
         def add(cells):
             found = [c for c in cells if c['cell_type']=='code' and before in ''.join(c['source']) and '#| export' in ''.join(c['source'])]
             assert len(found)==1, (path, before)
             found[0]['source'] = ''.join(found[0]['source']).replace(before, line+before, 1).splitlines(True)
         self.notebook(path, add)
 
-def cell(kind, source, said=''):
-    out = [dict(output_type='stream', name='stdout', text=said.splitlines(True))] if said else []
+def cell(kind, source, printed=''):
+    out = [dict(output_type='stream', name='stdout', text=printed.splitlines(True))] if printed else []
     extra = dict(execution_count=None, outputs=out) if kind=='code' else {}
     return dict(cell_type=kind, id=f'{abs(hash(source)):08x}'[:8], metadata={}, source=source.strip('\n').splitlines(True), **extra)
 
 @pytest.fixture
-def house(tmp_path): return House(tmp_path)
+def house(tmp_path): return Checkout(tmp_path)
 
-# a callback: a chapter of its own, which is the third part of a module
+# a callback: a new chapter, which is the third part of a module
 
 noise = [cell('markdown', '# Label noise\n\n> Train with some wrong targets'),
     cell('markdown', 'How much does a wrong label harm? `LabelNoise` gives some items of each training batch the target of another one.'),
@@ -105,10 +105,10 @@ def miss_rate(
     return 1 - inp.argmax(dim=-1)[targ==1].float().mean()
 '''), cell('code', "scores = torch.tensor([[.9,.1],[.2,.8],[.6,.4]])\ntest_close(miss_rate(scores, torch.tensor([0,1,1])), .5)")]
 
-# a module of its own in each room, and a how-to
+# a new module in each subpackage, and a how-to
 
 def spare(room):
-    "A chapter that makes a module of its own, in the way that CONTRIBUTING says"
+    "A chapter that exports a new module, as in CONTRIBUTING.md"
     name = f'half_of_{room}'
     return [cell('markdown', f'# Halves of {room}\n\n> A number by two'),
         cell('code', f'from learnkit.{room}.half import {name}\nprint({name}(3))', '1.5\n'),
@@ -137,12 +137,12 @@ learn.validate()
 
 # and an event: a line in the table, a line in the loop
 
-@few(0, 0)   # a minute, most of it for checks that `make test` has run already
+@few(0, 0)   # takes a minute, mostly for checks that `make test` runs anyway
 @needs_nbdev
 def test_few_files_are_touched(house):
-    """By a callback three, by a metric two, by a how-to two, by an event six; by a module of its own, of which each room takes one, its
-    two and the list in `98_all`. `make lib` writes what follows from them; `make check` finds nothing but where a
-    person has to look, who adds an event, and says what to do there; and a user finds both with their documentation"""
+    """A callback changes three files, a metric two, a how-to two, an event six; a new module, here one per subpackage, its two
+    files and the list in `98_all`. `make lib` writes the generated ones. `make check` fails only where an event needs
+    manual changes, and lists them; callback and metric then have their documentation"""
     path,other = house.at/'nbs/callbacks/40c_label_noise.ipynb',house.at/'nbs/howto/count_misses.ipynb'
     old = json.loads((root/'nbs/callbacks/40b_mixup.ipynb').read_text(encoding='utf-8'))
     def write(to, cells): to.write_text(json.dumps(dict(old, cells=cells), indent=1, ensure_ascii=False) + '\n', encoding='utf-8')
@@ -167,17 +167,17 @@ def test_few_files_are_touched(house):
     listed   = ['learnkit/all.py', 'nbs/98_all.ipynb']
     assert house.touched() == sorted(callback + metric + event + task + modules + listed)
     assert "        self('before_transfer')" in (house.at/'README.md').read_text(encoding='utf-8')
-    failed,said = house.check()
-    assert failed.keys() == {'test_an_event_is_known_where_it_matters'}, said
-    for what in ('before_transfer', 'tests/spec/oracle.py', 'nbs/learner/60a_training_loop.ipynb'): assert what in said
+    failed,output = house.check()
+    assert failed.keys() == {'test_an_event_is_known_where_it_matters'}, output
+    for what in ('before_transfer', 'tests/spec/oracle.py', 'nbs/learner/60a_training_loop.ipynb'): assert what in output
     oracle = house.at/'tests/spec/oracle.py'
     oracle.write_text(oracle.read_text(encoding='utf-8').replace(' after_fetch before_batch', ' after_fetch before_transfer before_batch'), encoding='utf-8')
-    commands = re.findall(r'run `(\.venv/bin/python nbs/_build\.py run \S+)`', said)
+    commands = re.findall(r'run `(\.venv/bin/python nbs/_build\.py run \S+)`', output)
     assert len({*commands})>=4
     for command in dict.fromkeys(commands): house.run(*command.split())
     house.run(sys.executable, 'nbs/_build.py', 'run', str(path), str(other))
-    failed,said = house.check()
-    assert failed=={}, said
+    failed,output = house.check()
+    assert failed=={}, output
     house.run(sys.executable, '-m', 'pytest', '-q', 'tests/faults/test_failures.py', '-k', 'events_of_a_skipped_batch')
     code = 'import learnkit.all as a, inspect; assert "from 0 to 1" in inspect.getdoc(a.LabelNoise) and a.miss_rate.__doc__ and a.half_of_loop(3)==1.5'
     house.run(sys.executable, '-c', code)
@@ -186,12 +186,12 @@ def test_few_files_are_touched(house):
 
 @pytest.fixture
 def merged(house):
-    "A tree with the driver that setting up `.venv` configures, and two branches: each as a function changes a notebook"
+    "A function that commits two changes of a notebook to two branches, and merges them with nbdev's merge driver"
     house.git('config', 'user.name', 'n'); house.git('config', 'user.email', 'n@x.org')
     house.git('config', 'merge.nbdev-merge.driver', f'{Path(sys.prefix)/"bin/nbdev_merge"} %O %A %B %P')
     main = house.git('branch', '--show-current')[0]
     def merge(path, mine, theirs):
-        "Whether git merges two changes of one notebook by itself"
+        "Whether git merges two changes of a notebook without a conflict"
         for branch,change in (('theirs', theirs), ('mine', mine)):
             house.git('checkout', '-q', '-b', branch, main)
             house.notebook(path, change)
@@ -201,13 +201,13 @@ def merged(house):
 
 def cells_of(house, path): return json.loads((house.at/path).read_text(encoding='utf-8'))['cells']
 def prints(cells, text):
-    "Let each stored text output say something else, as the times of another machine do"
+    "Replace each stored text output, as a run on another machine would"
     for o in (o for c in cells for o in c.get('outputs', ()) if o['output_type']=='stream'): o['text'] = [text]
 
-@few(0, 1)   # a tree is copied
+@few(0, 1)   # copies the tree
 @needs_nbdev
 def test_branches_with_other_outputs_are_merged(house, merged):
-    "Two branches change other cells of a notebook, and both ran it: git merges them and commits"
+    "Two branches that ran a notebook and changed different cells of it are merged without a conflict"
     path = 'nbs/measure/35b_more_metrics.ipynb'
     def mine(cells): cells[0]['source'].append('\nMine.'); prints(cells, 'mine\n')
     def theirs(cells): cells.extend(miss_rate); prints(cells, 'theirs\n')
@@ -219,7 +219,7 @@ def test_branches_with_other_outputs_are_merged(house, merged):
 @few(0, 1)
 @needs_nbdev
 def test_a_cell_that_both_branches_changed_has_both_sides(house, merged):
-    "The notebook can still be opened; one side is kept, the marks are deleted, and the merge is committed"
+    "After a conflict the notebook is still valid JSON; keeping one side and deleting the marks completes the merge"
     path = 'nbs/measure/35b_more_metrics.ipynb'
     assert not merged(path, lambda cells: cells[0].update(source=['# Mine']), lambda cells: cells[0].update(source=['# Theirs']))
     def is_mark(c): return re.match('`(<<<<<<<|=======|>>>>>>>)', ''.join(c['source']))

@@ -1,7 +1,7 @@
 """Runs every notebook from top to bottom in a process of its own.
 
-What it runs and skips is what `nbdev_test` does, but it needs no nbdev, so it serves with every fastcore. To run one by
-hand: `python tests/structure/test_notebooks.py nbs/data/00_nested.ipynb`. The tests start one server, which has imported
+It runs and skips the same cells as `nbdev_test`, but without nbdev, so that it works with every fastcore. To run a single
+notebook: `python tests/structure/test_notebooks.py nbs/data/00_nested.ipynb`. The tests start one server, which imports
 PyTorch, IPython and learnkit, and fork it for each notebook: that saves three seconds a notebook.
 
 A cell whose stored output is plain text must print the same words again. Numbers may differ from machine to machine.
@@ -18,8 +18,8 @@ root = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(root/'nbs')]
 import _build
 
-jobs = 'gan actor_critic distillation byol tabular_cv unet search char_gpt'.split()   # faults/test_jobs.py runs these, and kills them
-# These start processes that import PyTorch again, or compile programs
+jobs = 'gan actor_critic distillation byol tabular_cv unet search char_gpt'.split()   # faults/test_jobs.py runs and kills these
+# These start processes that import PyTorch again, or compile
 long = '''30b_fully_shard 35a_signals 20c_several_processes 25c_virtual_shards 15a_fused_step 15b_profile_fused 10c_step_compiler 00a_functional_optim
     20b_recompute'''.split()
 nbs  = [p for p in sorted((root/'nbs').rglob('*.ipynb')) if not re.search(r'/[._]', p.relative_to(root).as_posix()) and p.stem not in jobs]
@@ -30,33 +30,33 @@ def skipped(src, flags):
     return tags.get('eval', '').lower() == 'false' or flags & tags.keys() or 'nbdev_export'+'(' in src
 
 class Tee:
-    "A stream that keeps what is written to it"
+    "A stream that also keeps a copy of what is written to it"
     def __init__(self, stream): self.stream,self.text = stream,''
     def write(self, text): self.text += text; return self.stream.write(text)
     def __getattr__(self, name): return getattr(self.stream, name)
 
 def outdated(cell, printed):
-    "Whether a cell whose stored output is printed text alone has printed other words now"
+    "Whether a cell whose stored output is only printed text has printed other words"
     stored = cell['outputs']
     if not stored or any(o.get('name')!='stdout' for o in stored): return False
-    varies = _build.directives(''.join(cell['source'])).get('varies') or ''   # '': the words count, not the numbers
+    varies = _build.directives(''.join(cell['source'])).get('varies') or ''   # '': compare words, not numbers
     now = [dict(output_type='stream', name='stdout', text=printed)]
     return _build.words_of(stored, varies)!=_build.words_of(now, varies)
 
 def difference(cell, printed):
-    "The lines that are stored and not printed, and those that are printed and not stored"
+    "The diff between the stored and the printed lines"
     stored = ''.join(_build.join(o['text']) for o in cell['outputs'])
     lines  = unified_diff(stored.splitlines(), printed.splitlines(), n=0, lineterm='')
     return '\n'.join(line for line in lines if not line.startswith(('---','+++','@@')))
 
 def seed_all():
-    "Seed the generators of Python, NumPy and PyTorch: with `LEARNKIT_SEED=1`, `2`, … a notebook draws other numbers"
+    "Seed the generators of Python, NumPy and PyTorch with `LEARNKIT_SEED`, by default 0"
     import numpy as np, torch
     seed = int(os.environ.get('LEARNKIT_SEED', 0))
     random.seed(seed); np.random.seed(seed); torch.manual_seed(seed)
 
 def run(path, flags):
-    "Run the code cells of the notebook at `path` in one namespace, up to the first that fails; whether one failed or is outdated"
+    "Run the code cells of a notebook in one namespace, up to the first that fails; return whether one failed or is outdated"
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
     shell = InteractiveShell.instance(config=Config(HistoryManager=dict(enabled=False)), colors='NoColor')
@@ -77,7 +77,7 @@ def run(path, flags):
     return bool(stale)
 
 def needed(path):
-    "The packages of other people that a notebook is about: those of its line `#| needs: …`"
+    "The optional packages that a notebook needs: those of its line `#| needs: …`"
     return [m for line in re.findall(r'#[|] needs: ([\w ]+)', path.read_text(encoding='utf-8')) for m in line.split()]
 
 def flags():
@@ -86,17 +86,17 @@ def flags():
     return set(cp['DEFAULT']['tst_flags'].split())
 
 def end(status):
-    "Leave this process as at its end, but without the half second in which Python clears all its modules"
+    "Exit this process, but skip the half second in which Python clears all modules"
     threading._shutdown()
     atexit._run_exitfuncs()
     for f in sys.stdout,sys.stderr: f.flush()
     os._exit(status)
 
 def serve():
-    "Run each notebook whose path is read, in a fork, with its output in the file named beside it; print exit statuses"
-    import IPython.core.interactiveshell, fastcore.test, matplotlib.pyplot, sklearn.datasets, torch.utils.data   # slow, and …
-    import learnkit.all   # … the same for all notebooks: each gets a copy that no other has touched
-    torch.optim.SGD([torch.ones(1)])   # imports the compiler: a second
+    "Read pairs of a notebook and a log file; run each notebook in a fork that writes to its log; print the exit status"
+    import IPython.core.interactiveshell, fastcore.test, matplotlib.pyplot, sklearn.datasets, torch.utils.data   # slow to import
+    import learnkit.all   # each fork has its own unmodified copy
+    torch.optim.SGD([torch.ones(1)])   # imports the compiler, which takes a second
     torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 1   # as in conftest.py
     gc.collect(); gc.freeze()
     for line in sys.stdin:
@@ -111,9 +111,9 @@ def serve():
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 
 class Server:
-    "Runs notebooks in processes which see this tree first"
+    "Runs notebooks in processes that import learnkit from this tree"
     def __init__(self, tmp):
-        self.log,self.forks = tmp/'log.txt',sys.platform=='linux'   # elsewhere a fork may not use all libraries
+        self.log,self.forks = tmp/'log.txt',sys.platform=='linux'   # on other systems some libraries fail after a fork
         self.env = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, [str(root), os.environ.get('PYTHONPATH')])),
                         IPYTHONDIR=str(tmp), MPLBACKEND='Agg', OMP_NUM_THREADS='1', IN_TEST='1', PYTHONIOENCODING='utf-8')
         if self.forks: self.proc = self.popen('--serve', stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -122,7 +122,7 @@ class Server:
         return subprocess.Popen([sys.executable, __file__, *args], env=self.env, start_new_session=True, **kw)
 
     def __call__(self, path, timeout=600):
-        "Run the notebook at `path`: its exit status and its output"
+        "Run the notebook at `path`; return its exit status and its output"
         self.log.write_bytes(b'')
         if self.forks:
             self.proc.stdin.write(json.dumps([str(path), str(self.log)]).encode() + b'\n'); self.proc.stdin.flush()
@@ -154,8 +154,8 @@ def test_each_room_is_run():
     assert {'.', 'howto', 'examples', *(p.name for p in (root/'learnkit').iterdir() if p.is_dir() and p.name[0]!='_')} <= rooms
     assert {*long} <= {p.stem for p in nbs}
 
-def test_a_failing_cell_is_seen(start, tmp_path):
-    "Else the tests above prove nothing"
+def test_a_failing_cell_is_reported(start, tmp_path):
+    "A failing cell gives an exit status other than 0, unless a tag skips it"
     cell = lambda s: dict(cell_type='code', id='x', metadata={}, outputs=[], execution_count=None, source=s)
     nb = tmp_path/'nb.ipynb'
     for bad,good in [('assert x == 2', 'assert x == 1'), ('1/0', '#| eval: false\n1/0'), ('x = (', '#| slow\n1/0')]:
@@ -167,13 +167,13 @@ def test_a_failing_cell_is_seen(start, tmp_path):
 
 @pytest.mark.parametrize('source,stored,ok', [("print('now 1.5')", 'now 2.5\n', True), ("print('now')", 'then\n', False), ('pass', 'then\n', False),
     ("#| varies: words\nprint('now')", 'then\n', True), ("print('now'); 3;", 'now\n', True), ("print('at 0:01')", 'at 1:02:03\n', True)])
-def test_a_cell_that_prints_other_words_is_seen(start, tmp_path, source, stored, ok):
+def test_a_cell_that_prints_other_words_is_reported(start, tmp_path, source, stored, ok):
     output = dict(output_type='stream', name='stdout', text=stored)
     cell = dict(cell_type='code', id='x', metadata={}, outputs=[output], execution_count=None, source=source)
     nb = tmp_path/'nb.ipynb'
     nb.write_text(json.dumps(dict(cells=[cell], metadata={}, nbformat=4, nbformat_minor=5)))
-    status,said = start(nb)
-    assert (status==0)==ok, said
-    if not ok: assert 'nb.ipynb: cell 0 (x) prints other words than it has stored:\n-then' in said and '_build.py run' in said
+    status,printed = start(nb)
+    assert (status==0)==ok, printed
+    if not ok: assert 'nb.ipynb: cell 0 (x) prints other words than it has stored:\n-then' in printed and '_build.py run' in printed
 
 if __name__ == '__main__': sys.exit(serve() if sys.argv[1]=='--serve' else run(Path(sys.argv[1]).resolve(), flags()))

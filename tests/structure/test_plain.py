@@ -1,4 +1,4 @@
-"""The pages of the site as Markdown, as scripts, and for assistants: made of the notebooks here, without Sphinx"""
+"""The pages of the site as Markdown, as scripts, and for AI assistants, made from the notebooks without Sphinx"""
 import ast, builtins, json, re, sys
 from pathlib import Path
 import pytest
@@ -11,7 +11,7 @@ tasks = [p for d in ('howto','examples') for p in sorted((root/'nbs'/d).glob('*.
 def shown(p): return notebooks.read(p.relative_to(root/'nbs').with_suffix('').as_posix(), p.read_text(encoding='utf-8'), {'howto/stop_early'}, 'https://x.org')
 
 def unknown(code):
-    "Names that a script uses and neither defines, imports nor has from `learnkit.all`"
+    "The names that a script uses but does not define or import"
     import learnkit.all
     nodes = [*ast.walk(ast.parse(code))]
     made = {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)} | {n.arg for n in nodes if isinstance(n, ast.arg)}

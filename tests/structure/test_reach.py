@@ -1,8 +1,8 @@
-"""What the code of the library keeps its hands off: the frames, bytecode and threads of others, and attributes that another
-object would answer for.
+"""The library does not read frames, bytecode or stacks of other threads, nor look up attributes by name on objects that
+delegate to others.
 
-Both lists of exceptions can only shrink. `make check` fails where something comes to them; `make test` where a line of them is
-no longer true, so that what has gone does not come back.
+Both lists of exceptions can only shrink. `make check` fails if a case is added; `make test` fails if a listed case no longer
+exists, so that it cannot come back.
 """
 import ast
 from collections import Counter
@@ -16,19 +16,19 @@ of_frames = {'f_locals','f_back','_getframe','_current_frames','currentframe'}
 of_code   = {'co_code','co_consts','co_names','co_varnames','co_freevars','co_cellvars','__closure__','cell_contents','get_instructions'}
 
 def reached(node):
-    "What a node reads of frames, bytecode or /proc, if anything"
+    "The name that a node reads of frames, bytecode or /proc, or None"
     if isinstance(node, ast.Attribute) and node.attr in of_frames | of_code: return node.attr
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith('/proc'): return '/proc'
     if isinstance(node, ast.Import) and any(a.name=='dis' for a in node.names): return 'dis'
     if isinstance(node, ast.ImportFrom) and node.module=='dis': return 'dis'
 
 def by_definition(tree):
-    "Each node of a module, with the name of the outermost function or class that it stands in"
+    "Yield each node of a module, with the name of the outermost function or class around it"
     for top in tree.body:
         for node in ast.walk(top): yield getattr(top, 'name', ''),node
 
 def reaches(at):
-    "What the rooms of the core read of frames, bytecode and /proc: module, definition, and name"
+    "The reads of frames, bytecode and /proc in the core's subpackages: module, definition, and name"
     found = set()
     for path in modules(at):
         module = name_of(path, at)
@@ -36,7 +36,7 @@ def reaches(at):
         found |= {f'{module}.{where}: {what}' for where,node in by_definition(tree_of(path)) if (what := reached(node))}
     return found
 
-# Only lines may go
+# Lines may only be removed
 still_reached = {
     'data.snapshot._get_cell_contents: cell_contents',
     'data.snapshot._is_unchanging: __closure__',
@@ -50,18 +50,18 @@ still_reached = {
     'measure.batch_weight._get_default_ignored: co_varnames',
 }
 
-# `hasattr(cb, 'writer')` asks the callback, then its Learner, then the model: ask the callback's class, or its `vars`
+# `hasattr(cb, 'writer')` looks in the callback, then its Learner, then the model: look in `type(cb)` or `vars(cb)` instead
 
 delegating = {'Callback','Learner','Loop','Dispatcher'}
 def is_delegating(node, inside, of_callbacks):
-    "Does an expression stand for an object that answers with the attributes of another: a callback, a Learner?"
+    "Whether an expression is an object that delegates attributes to another: a callback or a Learner"
     if isinstance(node, ast.Attribute): return node.attr in ('learn','learner')
     if not isinstance(node, ast.Name): return False
     if node.id=='self': return inside
     return node.id in ('cb','callback','learn','learner') or node.id in of_callbacks
 
 def callbacks_by_name(tree):
-    "Names of variables that stand for a callback in a loop: `for o in learn.cbs`"
+    "The loop variables that are callbacks: `for o in learn.cbs`"
     found = set()
     for node in ast.walk(tree):
         if not isinstance(node, (ast.For, ast.comprehension)): continue
@@ -69,19 +69,19 @@ def callbacks_by_name(tree):
     return found
 
 def asks_by_name(node):
-    "Is it `hasattr(o, 'name')` or `getattr(o, 'name', …)`?"
+    "Whether a node is `hasattr(o, 'name')` or `getattr(o, 'name', …)`"
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in ('hasattr','getattr'): return False
     literal = len(node.args)>1 and isinstance(node.args[1], ast.Constant)
-    return literal and not node.args[1].value.startswith('__')   # these no object delegates
+    return literal and not node.args[1].value.startswith('__')   # dunder names are never delegated
 
 def is_method_of(definition, classes):
-    "Is it one of these classes, or patched into one?"
+    "Whether a definition is one of these classes, or patched into one"
     if isinstance(definition, ast.ClassDef): return definition.name in classes
     patched = isinstance(definition, ast.FunctionDef) and definition.args.args and definition.args.args[0].annotation is not None
     return patched and ast.unparse(definition.args.args[0].annotation) in classes
 
 def asked_of_delegates(at):
-    "Questions that another object may answer: by modules, the lines"
+    "The look-ups by name on objects that delegate, with their lines, by module"
     classes,found = {*callback_classes(at)}|delegating,{}
     for path in modules(at):
         for top in tree_of(path).body:
@@ -90,7 +90,7 @@ def asked_of_delegates(at):
             if asks: found.setdefault(name_of(path, at), []).extend(f'line {n.lineno}: {ast.unparse(n)}' for n in asks)
     return found
 
-# How many a module has: only smaller numbers, and fewer lines
+# The number in each module: it may only go down
 still_asked = {
     'callbacks.lr_find': 1,
     'callbacks.monitor': 1,
@@ -120,7 +120,7 @@ def test_the_lists_have_no_outdated_exceptions():
     now = {m:len(asks) for m,asks in asked_of_delegates(root).items()}
     assert {m:n for m,n in still_asked.items() if now.get(m, 0)<n}=={}, f'lower these in `still_asked`; now: {now}'
 
-def test_what_is_planted_is_found(tmp_path):
+def test_violations_are_found(tmp_path):
     for path,text in {'loop/a.py':"import dis\ndef f(x): return x.f_locals, open('/proc/self/maps'), x.f_code.co_name\nclass A(Callback):\n    def g(self): return hasattr(self, 'writer')\n",
                       'speed/b.py':"from x import y\ndef f(cbs): return [getattr(o, 'a', 1) for o in cbs], [hasattr(p, 'a') for p in pairs], sys._getframe()\n@patch\ndef g(self:Learner): return getattr(self, 'b'), getattr(self, name), hasattr(type(self), 'b'), hasattr(self.learn, 'c')\n"}.items():
         (tmp_path/'learnkit'/path).parent.mkdir(parents=True)

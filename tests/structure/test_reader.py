@@ -1,5 +1,5 @@
-"""What a reader looks for is found from the README: by three clicks on relative links at most, one comes to the notebook whose
-exported code defines it, and the first click is on a link whose text, or the line around it, has the word that one looks for.
+"""From the README, at most three clicks on relative links lead to the notebook whose exported code defines a name; the first
+click is on a link whose text, or the line around it, has the word that the reader looks for.
 """
 import ast, inspect, json, os, re, subprocess, sys
 from pathlib import Path
@@ -21,14 +21,14 @@ def links(path):
             if p.is_file(): yield p, words+' '+line
 
 def defined(path):
-    "The names that a notebook's exported cells define, those of patched methods included"
+    "The names that a notebook's exported cells define, including patched methods"
     if path.suffix!='.ipynb': return set()
     cells = [''.join(c['source']) for c in json.loads(path.read_text(encoding='utf-8'))['cells'] if c['cell_type']=='code']
     code = [ast.parse(re.sub(r'^[%!].*$', '', s, flags=re.M)) for s in cells if re.match(r'#\|\s*export', s)]
     return {n.name for t in code for n in t.body if isinstance(n, (ast.FunctionDef,ast.ClassDef))}
 
 def clicks(name, word, start=root/'README.md'):
-    "How many clicks away the code of `name` is, if the first link is one that speaks of `word`"
+    "The number of clicks to the code of `name`, if the first link is one that mentions `word`"
     todo,seen = [(p,1) for p,text in links(start) if word in text.lower()],set()
     while todo:
         p,n = todo.pop(0)
@@ -43,12 +43,12 @@ def test_three_clicks_from_the_readme(word, name):
     assert (clicks(name, word) or 9)<=3, f'{name} is not found from the README by following a link about {word!r}'
 
 @pytest.mark.slow
-def test_what_is_not_there_is_not_found():
+def test_missing_names_are_not_found():
     assert clicks('fit_two_cycles', 'loop') is None and clicks('Loop', 'coffee') is None
 
 @pytest.mark.slow
 def test_the_blocks_of_the_readme_run_in_order(tmp_path):
-    "As they stand there, in a process that knows nothing; the loop is that of the source"
+    "The code blocks run unchanged in a fresh process, and the loop shown is that of the source"
     source = inspect.getsource(Loop)
     assert source[source.index('    def _do_fit'):] in (root/'README.md').read_text(encoding='utf-8')
     code = subprocess.run([sys.executable, root/'nbs/_build.py', 'script'], check=True, capture_output=True, encoding='utf-8').stdout

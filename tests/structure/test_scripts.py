@@ -1,4 +1,4 @@
-"""The example script does its job, into a file and on a terminal; and all that a run shows is clean in both."""
+"""The example script works with output to a file and on a terminal, and the output is clean in both."""
 import os, re, subprocess, sys, time
 from pathlib import Path
 import pytest, torch
@@ -8,7 +8,7 @@ root = Path(__file__).resolve().parents[2]
 script = root/'nbs/examples/digits.py'
 
 def environ(*paths, **env):
-    "An environment whose Python sees `paths` and then this tree, on a plain terminal"
+    "An environment of a plain terminal, whose Python imports from `paths` and then this tree"
     path = os.pathsep.join(map(str, filter(None, [*paths, root, os.environ.get('PYTHONPATH')])))
     kept = {k:v for k,v in os.environ.items() if k not in ('CI','COLUMNS','LINES')}
     return {**kept, 'PYTHONPATH':path, 'TERM':'xterm', 'NO_COLOR':'1', 'PYTHON_COLORS':'0', 'OMP_NUM_THREADS':'1',
@@ -16,16 +16,16 @@ def environ(*paths, **env):
 
 @pytest.fixture
 def copy(tmp_path):
-    "The script in another folder, as a user would have it"
+    "A copy of the script in another folder, as a user has it"
     (tmp_path/'digits.py').write_bytes(script.read_bytes())
     return tmp_path/'digits.py'
 
 def control_characters(text): return sorted(set(re.findall(r'[\x00-\x09\x0b-\x1f\x7f-\x9f]', text)))
 
-# into a file
+# output to a file
 @pytest.mark.slow
 def test_the_main_job(copy, tmp_path):
-    "Trains, saves, loads in a fresh process, reads at least 98.5 % of the held-out digits, draws; the log is clean"
+    "It trains to an accuracy of at least 98.5 % on held-out digits, and writes a model and plots; the log is clean"
     log = tmp_path/'log.txt'
     with open(log, 'wb') as f:
         res = subprocess.run([sys.executable, copy], env=environ(), cwd=tmp_path, timeout=600,
@@ -34,7 +34,7 @@ def test_the_main_job(copy, tmp_path):
     assert res.returncode==0, text
     assert not control_characters(text)
     head,*rows = text.split('\n\n')[0].splitlines()
-    rows = [r for r in rows if not r.startswith('Epoch ')]   # signs of life, on a slow machine
+    rows = [r for r in rows if not r.startswith('Epoch ')]   # progress lines, on a slow machine
     assert head.split()==['epoch','train_loss','valid_loss','accuracy','time']
     assert [r.split()[0] for r in rows]==[str(i) for i in range(15)] and all(len(r.split())==5 for r in rows)
     assert float(re.search(r'([\d.]+)% of 360 held-out digits', text)[1])>=98.5
@@ -53,9 +53,9 @@ def test_what_is_missing_is_named(copy, tmp_path, name):
     assert res.returncode==1 and not res.stdout
     assert res.stderr==f"This example needs {name}: pip install matplotlib scikit-learn\n"
 
-# on a terminal
+# output on a terminal
 class Terminal:
-    "Runs a command on a terminal of its own, and sits at the keys: `see` waits for a text, `press` types"
+    "Runs a command on a pseudo-terminal: `see` waits for a text, `press` types"
     def __init__(self, cmd, cols=80, **env):
         pty,fcntl,self.termios = pytest.importorskip('pty'),pytest.importorskip('fcntl'),pytest.importorskip('termios')
         import struct
@@ -63,7 +63,7 @@ class Terminal:
         master,self.tty = pty.openpty()
         fcntl.ioctl(self.tty, self.termios.TIOCSWINSZ, struct.pack('HHHH', 24, cols, 0, 0))
         self.before = self.termios.tcgetattr(self.tty)
-        def own_terminal(): fcntl.ioctl(0, self.termios.TIOCSCTTY, 0)   # so that ^C reaches it
+        def own_terminal(): fcntl.ioctl(0, self.termios.TIOCSCTTY, 0)   # so that the command receives ^C
         self.proc = subprocess.Popen(cmd, stdin=self.tty, stdout=self.tty, stderr=self.tty, env=environ(**env),
                                      start_new_session=True, preexec_fn=own_terminal)
         self.master = master
@@ -82,7 +82,7 @@ class Terminal:
     def press(self, keys): os.write(self.master, keys); return self
 
     def wait(self):
-        "The exit status, when the command is done and the terminal is as it was"
+        "Wait for the command to end; return its exit status, and check that the terminal mode is restored"
         while self.read(): pass
         assert self.termios.tcgetattr(self.tty)==self.before
         for fd in (self.master, self.tty): os.close(fd)
@@ -93,7 +93,7 @@ class Terminal:
 
     @property
     def screen(self):
-        "The lines as they stand in the end, the cursor on the last one; what follows a return is written over the line"
+        "The lines on the screen at the end, where text after a carriage return has overwritten its line"
         def line(s):
             res = ''
             for part in s.split('\r'): res = part + res[len(part):]
@@ -101,7 +101,7 @@ class Terminal:
         return [line(s) for s in self.text.split('\n')]
 
 def is_table(lines, n):
-    "`lines` are a head and `n` rows, with each value below its name"
+    "Whether `lines` are a head and `n` rows, with each value below its name"
     head,*rows = lines
     starts = [m.start() for m in re.finditer(r'\S+', head)]
     return len(rows)==n and all([m.start() for m in re.finditer(r'\S+', r)]==starts for r in rows)
@@ -110,7 +110,7 @@ def is_table(lines, n):
 @few(0, 0)
 @pytest.mark.parametrize('cols', [80, 40])
 def test_a_bar_and_a_table(copy, cols):
-    "A live bar on one line, whatever the width, and nothing left of it in the end; the rows stand"
+    "A bar is redrawn on one line at any width and removed at the end; the rows of the table stay"
     term = Terminal([sys.executable, copy, 'train', '--epochs', '3'], cols=cols)
     assert term.wait()==0, term.text
     drawn = [s.rstrip() for s in re.findall(r'\r((?:Epoch|train|valid) [^\r\n]*)', term.text)]
@@ -120,11 +120,11 @@ def test_a_bar_and_a_table(copy, cols):
     if cols==80: assert any('█' in d for d in drawn)
     assert '\x1b' not in term.text
     *table,empty,model,curve,last = term.screen
-    if cols==40: assert table.pop(0).split()==['train_','valid_']   # the names of the losses are broken
+    if cols==40: assert table.pop(0).split()==['train_','valid_']   # the names of the losses are wrapped
     assert is_table(table, 3), table
     assert (empty,last)==('','') and model.startswith('model:') and curve.startswith('learning curve:')
 
-# all that may happen while something is shown
+# everything that may happen while a bar is shown
 SCENES = r'''
 import sys, time, warnings, torch
 from torch import nn
@@ -197,10 +197,10 @@ ROWS = dict(plain='01', fit='0', epoch='012', train='012', batch='012', valid='0
             no_mbar='01', nothing='')
 NO_LEN = ("The training data has no `len`, so this epoch ends with the data. For endless data specify an amount: `fit('2000ba')`, `cbs=StepsPerEpoch(500)` for "
     'epochs, `profile(n_batches=50)`.')
-SAID = dict(error=['ZeroDivisionError: epoch 1, batch 3', 'caught ZeroDivisionError'], alone=['2'], prints=['a callback prints'], parts=['first second'], no_len=[NO_LEN])
+PRINTED = dict(error=['ZeroDivisionError: epoch 1, batch 3', 'caught ZeroDivisionError'], alone=['2'], prints=['a callback prints'], parts=['first second'], no_len=[NO_LEN])
 
 def scenes(lines):
-    "The lines of each scene, by name"
+    "The lines of the output of each scene, by name"
     res = {}
     for l in lines:
         if l.startswith('== '): res[l[3:]] = now = []
@@ -208,18 +208,18 @@ def scenes(lines):
     return res
 
 def check_scenes(lines, bar=False):
-    "With a `bar`, that of an interrupted fit is left standing"
+    "Check the output of all scenes; with `bar`, the bar of an interrupted fit must remain"
     got = scenes(lines)
     assert list(got)==list(ROWS), lines[-30:]
     for name,ls in got.items():
-        said = [l for l in ls if not re.match(r'epoch |\d +(\d\.|  )', l)]
+        printed = [l for l in ls if not re.match(r'epoch |\d +(\d\.|  )', l)]
         rows = [l[0] for l in ls if re.match(r'\d +(\d\.|  )', l)]
         assert ''.join(rows)==ROWS[name], (name, ls)
         assert sum(l.startswith('epoch ') for l in ls)==(name not in ('alone','no_bar','no_log','nothing')), (name, ls)
-        if name=='warns': assert len(said)==2 and 'beware' in said[0] and 'warnings.warn' in said[1], ls
-        elif name=='no_bar': assert [l[:2] for l in said]==['[0','[1'], ls   # the Learner's own logger is `print`
-        elif name=='error' and bar: assert re.match(r'Epoch 2/3 train .*\b[23]/8 .*left\]$', said[0]) and said[1:]==SAID[name], (name, ls)
-        else: assert said==SAID.get(name, []), (name, ls)
+        if name=='warns': assert len(printed)==2 and 'beware' in printed[0] and 'warnings.warn' in printed[1], ls
+        elif name=='no_bar': assert [l[:2] for l in printed]==['[0','[1'], ls   # the Learner's own logger is `print`
+        elif name=='error' and bar: assert re.match(r'Epoch 2/3 train .*\b[23]/8 .*left\]$', printed[0]) and printed[1:]==PRINTED[name], (name, ls)
+        else: assert printed==PRINTED.get(name, []), (name, ls)
 
 @pytest.mark.slow
 def test_scenes_on_a_terminal(tmp_path):

@@ -1,5 +1,5 @@
-"""The documentation site, as `make docs` builds it: without a warning, with no link that leads nowhere, and with nothing that is
-fetched from elsewhere. It is built once for all tests here."""
+"""The documentation site, as `make docs` builds it, has no warnings and no dead links, and fetches nothing from other sites.
+It is built once for all tests here."""
 import importlib, inspect, json, os, pkgutil, re, shutil, socket, subprocess, sys, time, zlib
 from html.parser import HTMLParser
 from importlib.util import find_spec
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not find_spec('myst_nb'), rea
 
 @pytest.fixture(scope='module')
 def site(tmp_path_factory):
-    "The folder of a freshly built site; processes that share the tests share one, as a build writes pages into nbs/"
+    "The folder of a freshly built site; test processes share one, as a build writes pages into nbs/"
     to = tmp_path_factory.getbasetemp().parent/f"site-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}"
     status,result = to/'status',1
     try: to.mkdir()
@@ -34,7 +34,7 @@ def site(tmp_path_factory):
     return to/'html'
 
 class Page(HTMLParser):
-    "The anchors of a page, where it links to, and what it fetches"
+    "The anchors, links and fetched URLs of a page"
     def __init__(self, html):
         super().__init__()
         self.ids,self.links,self.fetched = set(),set(),set()
@@ -48,7 +48,7 @@ class Page(HTMLParser):
 def is_outside(url): return re.match(r'[a-z][a-z0-9+.-]*:|//', url)
 
 def dead(site):
-    "The links of a site to pages or anchors that are not there, and what its pages fetch that is not there"
+    "The links to missing pages or anchors, the missing files that pages fetch, and everything fetched from other sites"
     pages = {p:Page(p.read_text(encoding='utf-8')) for p in sorted(site.rglob('*.html'))}
     res = []
     for p,page in pages.items():
@@ -62,7 +62,7 @@ def dead(site):
             elif anchor and there in pages and anchor not in pages[there].ids: res.append(f'{p.name}: {to}')
     return res
 
-def test_no_link_leads_nowhere(site, tmp_path):
+def test_no_link_is_dead(site, tmp_path):
     assert dead(site) == []
     (tmp_path/'b.html').write_text('<p id="x">')
     (tmp_path/'a.html').write_text('<a href="b.html#x"></a> <a href="b.html#y"></a> <a href="c.html"></a> <a href="#z"></a> '
@@ -70,7 +70,7 @@ def test_no_link_leads_nowhere(site, tmp_path):
     assert dead(tmp_path) == ['a.html: #z', 'a.html: b.html#y', 'a.html: c.html', 'a.html: fetches https://x.org/a.js', 'a.html: i.png']
 
 def entries(site):
-    "The entries of the reference: page and anchor by name"
+    "The entries of the reference: name -> page and anchor"
     lines = zlib.decompress((site/'objects.inv').read_bytes().split(b'\n', 4)[4]).decode().splitlines()
     rows = (re.match(r'(\S+) py:\w+ \S+ (\S+) ', l) for l in lines)
     return {m[1]:m[2].replace('$', m[1]) for m in rows if m}
@@ -85,7 +85,7 @@ def test_every_public_name_has_an_entry(site):
     missing += [n for n in methods if f'learnkit.learner.learner.Learner.{n}' not in found]
     assert missing == [] and len(methods)>50
 
-def test_an_entry_says_what_the_source_says(site):
+def test_an_entry_has_the_parameters_of_the_source(site):
     page,anchor = entries(site)['learnkit.learner.learner.Learner.fit'].split('#')
     html = (site/page).read_text(encoding='utf-8').replace('<wbr>', '')
     entry = re.search(rf'id="{re.escape(anchor)}"(.*?)<dt class="sig', html, re.S)[1]
@@ -107,7 +107,7 @@ def test_every_notebook_is_a_page(site):
 # in a browser
 
 class Browser:
-    "A headless Chromium, steered through chromedriver: `open` a page, ask it with `js`"
+    "A headless Chromium, controlled through chromedriver: `open` a page, run a script in it with `js`"
     flags = '''--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
         --disable-component-update --disable-sync'''.split()
     def __init__(self, profile):
@@ -139,13 +139,13 @@ def browser(tmp_path_factory):
     yield b
     b.close()
 
-# What is wider than the column that it stands in (headings stand out by half a line), unless it scrolls in a box of its own
+# Elements that are wider than their column (headings may exceed it by half a line), unless they scroll in their own box
 too_wide = '''
     const right = document.querySelector('article').getBoundingClientRect().right + 10
     const scrolls = e => e.matches('article') ? false : getComputedStyle(e).overflowX != 'visible' || scrolls(e.parentElement)
     return [...document.querySelectorAll('article *')].filter(e => e.getBoundingClientRect().right > right && !scrolls(e.parentElement))
         .map(e => e.outerHTML.slice(0, 80))'''
-# The least contrast of a text with what is behind it, as WCAG has it
+# The lowest contrast between a text and its background, as defined by WCAG
 contrast = '''
     const rgb = s => s.match(/[\\d.]+/g).map(Number)
     const light = c => c.slice(0, 3).map(v => (v /= 255) <= .04045 ? v/12.92 : ((v+.055)/1.055)**2.4).reduce((s, v, i) => s + v*[.2126, .7152, .0722][i], 0)
@@ -153,14 +153,14 @@ contrast = '''
     const texts = [...document.querySelectorAll('article p, article td, article th, article pre, article li, article dt')]
     return Math.min(...texts.map(e => [light(rgb(getComputedStyle(e).color)), light(behind(e))].sort((a, b) => b-a)).map(([a, b]) => (a+.05)/(b+.05)))'''
 
-# Outputs that scroll by themselves, around a table that has a scrollbar of its own; and tables of two columns that do not fit
+# Outputs that scroll around a table with its own scrollbar; and two-column tables that do not fit
 scrolls = '''return [...document.querySelectorAll('div.output:has(.table-wrapper), .table-wrapper:has(th:nth-child(2):last-child), .table-wrapper:has(.parameters)')]
     .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.outerHTML.slice(0, 200))'''
 
 PAGES = ['index', 'learner/65_docs', 'callbacks/15b_lr_find', 'measure/05b_losses', 'reference/learnkit.learner.learner', 'reference/Learner.train',
          'reference/observe', 'reference/learnkit.contrib.pytorch_accelerated', 'howto/freeze_a_backbone', 'chapters/loop', 'examples/coming_from', 'examples/benchmarks', 'changelog']
 
-# Words that go on in the next line, outside of code that scrolls
+# Words that are broken across lines, outside of code that scrolls
 broken = '''
     const res = [], walk = document.createTreeWalker(document.querySelector('article'), NodeFilter.SHOW_TEXT), range = document.createRange()
     for (let n; n = walk.nextNode();) if (!n.parentElement.closest('pre, script, math, .visually-hidden')) for (const m of n.data.matchAll(/[A-Za-z]{2,}/g)) {
@@ -185,7 +185,7 @@ def test_pages_fit_the_screen_and_can_be_read(site, browser, width, dark):
         assert browser.js(contrast)>4, name
         assert browser.js("return [...document.querySelectorAll('article img')].every(e => getComputedStyle(e).backgroundColor=='rgb(255, 255, 255)')"), name
 
-def test_a_browser_sees_faults(browser, tmp_path):
+def test_layout_faults_are_found(browser, tmp_path):
     (tmp_path/'x.html').write_text('<article style="width:200px"><p style="color:#777;background:#888">a<b style="display:block;width:2000px">b</b></p></article>')
     browser.open(f'file://{tmp_path}/x.html', 1280, False)
     (tmp_path/'y.html').write_text('<article style="width:60px;overflow-wrap:anywhere">a brokenwordisseen here</article>')
@@ -196,8 +196,8 @@ def test_a_browser_sees_faults(browser, tmp_path):
 
 queries = ['resume', 'CancelBatch', 'freeze', 'disable progress bar', 'k-fold Cross-validation', 'learn.fit_one_cycle', 'reproducib', 'Ünïcode', '']
 
-def test_the_browser_finds_what_the_index_says(site, browser):
-    "The two halves of the search, in Python and in the browser, agree on every word, spelling and order"
+def test_the_browser_searches_like_python(site, browser):
+    "The search in the browser and `search.py` agree on the words and the order of results"
     import search
     text = (site/'searchindex.js').read_text(encoding='utf-8')
     idx = json.loads(text.removeprefix('Search.setIndex(').rstrip().removesuffix(')'))
@@ -212,8 +212,8 @@ def test_the_browser_finds_what_the_index_says(site, browser):
     assert search.rank(idx, 'CancelBatch')[0].startswith('reference/learnkit.loop.events')
     assert [url for url,*_ in idx['pages'] if not (site/url.partition('#')[0]).is_file()]==[]
 
-def test_plain_files_lead_somewhere(site):
-    "What `llms.txt` lists is there; each page is also Markdown, whose links lead to Markdown"
+def test_plain_files_exist_and_link_to_each_other(site):
+    "The files that `llms.txt` lists exist; each page is also Markdown, with links to Markdown"
     listed = re.findall(r'^- \[[^\]]+\]\(([^)]+)\)', (site/'llms.txt').read_text(encoding='utf-8'), re.M)
     assert len(listed)>80 and [to for to in listed if not (site/to).is_file()]==[]
     assert [p for p in site.rglob('*.html') if p.stem not in ('genindex','search') and not p.with_suffix('.md').is_file()]==[]

@@ -1,4 +1,4 @@
-"""The search of the site finds what people type: fifty queries as users of other libraries put them, with the pages that answer each"""
+"""The search of the site finds the right pages for fifty queries in the words of users of other libraries"""
 import json, re, shutil, sys
 from functools import cache
 from importlib.util import find_spec
@@ -63,7 +63,7 @@ callback on batch end | howto/write_a_callback
 plot confusion matrix | howto/look_at_the_mistakes
 '''.strip().splitlines()]
 
-# What people type first, and the page that must be among the first three
+# Common first queries, and the page that must be among the first three results
 first_words = [l.split(' | ') for l in '''
 use GPU | howto/choose_the_device
 cuda | howto/choose_the_device
@@ -90,7 +90,7 @@ migrate from pytorch lightning | examples/coming_from
 def index(): return search.index(root/'nbs', {})
 
 def place(query, pages):
-    "Where the first of some pages stands among the results"
+    "The rank of the first of `pages` among the results; 99 if there is none"
     found = [url.removesuffix('.html') for url in search.rank(index(), query)]
     return next((i+1 for i,page in enumerate(found) if page in pages.split()), 99)
 
@@ -102,23 +102,23 @@ def test_the_right_page_is_among_the_first_three():
     assert len(places)==50 and sum(n<=3 for n in places.values())>=47 and sum(n==1 for n in places.values())>=42, places
 
 @pytest.mark.parametrize('query,page', first_words)
-def test_what_people_type_first_is_among_the_first_three(query, page): assert place(query, page)<=3
+def test_common_queries_find_a_page_among_the_first_three(query, page): assert place(query, page)<=3
 
-def test_the_words_of_others_are_out_of_sight():
-    "They are a comment of Markdown; a script, which is plain text, does not have them"
+def test_search_terms_are_hidden_on_pages():
+    "They are in a Markdown comment, and are removed from the script of a page"
     import plain
-    said = [p.stem for p in (root/'nbs').rglob('*.ipynb') if re.search(r'(?<!<!-- )Also searched for as', p.read_text(encoding='utf-8'))]
-    assert [name for name in said if name!='search']==[]
+    visible = [p.stem for p in (root/'nbs').rglob('*.ipynb') if re.search(r'(?<!<!-- )Also searched for as', p.read_text(encoding='utf-8'))]
+    assert [name for name in visible if name!='search']==[]
     page = json.dumps(dict(cells=[dict(cell_type='markdown', source=t) for t in ('Text\n\n<!-- Also searched for as: a, b -->', '<!-- Also searched for as: c -->')]))
     assert 'searched' not in plain.script(page) and 'Text' in plain.script(page)
 
 @pytest.mark.parametrize('query', ['', '?', 'zzzzqqq'])
-def test_nothing_is_found(query): assert search.rank(index(), query)==[]
+def test_queries_without_results(query): assert search.rank(index(), query)==[]
 
 @pytest.mark.parametrize('a,b', [('Fine tune', 'fine-tuning'), ('mix up', 'MixUp'), ('early stop', 'EarlyStopping'), ('MULTI GPU', 'multi-gpu')])
-def test_spellings_of_one_wish_share_words(a, b): assert {*search.wanted(a)} & {*search.wanted(b)}
+def test_spellings_of_a_query_share_words(a, b): assert {*search.wanted(a)} & {*search.wanted(b)}
 
-def test_a_word_that_is_not_finished_finds():
+def test_an_unfinished_word_is_found():
     assert 'howto/make_it_reproducible.html' in search.rank(index(), 'reproducibi')[:3] + search.rank(index(), 'reprod')[:3]
 
 def test_entries_of_the_reference_are_found_by_their_names(tmp_path):
@@ -130,7 +130,7 @@ def test_entries_of_the_reference_are_found_by_their_names(tmp_path):
     assert 'reference/learnkit.x.html#learnkit.x.Learner.fit' in search.rank(idx, 'Learner.fit')[:3]
 
 @pytest.mark.check
-def test_each_how_to_has_the_words_of_others():
+def test_each_how_to_has_search_terms():
     lines = {p.stem:search.also.findall(p.read_text(encoding='utf-8').replace('"', '\n')) for p in (root/'nbs/howto').glob('*.ipynb')}
     few = [n for n,found in lines.items() if len(found)!=1 or found[0].count(',')<3]
     assert few==[], 'end each with `<!-- Also searched for as: … -->`, with four words of other libraries or more'

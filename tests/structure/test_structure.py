@@ -1,8 +1,8 @@
-"""The parts of the project agree: the package is what the notebooks export, the notebooks are clean and stand in import
-order, a module uses no name that it lacks, the README is current, and nothing here belongs to one machine only.
+"""The parts of the project agree: the package is what the notebooks export, the notebooks are clean and in import order,
+a module uses no undefined name, the README is current, and no file has a path of one machine.
 
-Each check is a function that lists the faults of a tree. Its test wants none in this tree, and then plants some in a copy
-and wants them found.
+Each check is a function that lists the faults of a tree. Its test requires none in this tree, and that faults planted in a
+copy are found.
 """
 import ast, builtins, dis, importlib, inspect, json, os, re, shutil, subprocess, sys, types
 from collections import defaultdict
@@ -30,11 +30,11 @@ def planted(tmp_path):
     for f in {'settings.ini', 'README.md'} & set(os.listdir(root)): shutil.copy(root/f, tmp_path/f)
     return tmp_path
 
-# learnkit/ and nbs/ are what `make lib` would leave
+# learnkit/ and nbs/ are as `make lib` writes them
 
 @pytest.fixture(scope='module')
 def fresh(tmp_path_factory):
-    "A place with nothing but the notebooks and the settings, where they have been cleaned and exported"
+    "A folder with only the notebooks and settings, after cleaning and exporting"
     tmp = tmp_path_factory.mktemp('fresh')
     shutil.copy(root/'settings.ini', tmp)
     for nb in notebooks():
@@ -46,12 +46,12 @@ def fresh(tmp_path_factory):
     make_lib = 'from nbdev.clean import nbdev_clean; from nbdev.doclinks import nbdev_export; nbdev_clean(); nbdev_export()'
     env = {k:v for k,v in os.environ.items() if k != 'IN_TEST'}
     subprocess.run([sys.executable, '-c', make_lib], cwd=tmp, env=env, check=True)
-    shutil.copytree(tmp/lib, tmp/'alone'/lib)   # what `nbdev_export` alone leaves
+    shutil.copytree(tmp/lib, tmp/'alone'/lib)   # as `nbdev_export` alone writes it
     subprocess.run([sys.executable, 'nbs/_stubs.py'], cwd=tmp, env=env, check=True)
     return tmp
 
 def differences(at, fresh, files):
-    "Files of the tree `at` that are not as they are in `fresh`"
+    "The files of the tree `at` that differ from those in `fresh`"
     mine,theirs = ({p.relative_to(t).as_posix(): p.read_bytes() for p in files(t)} for t in (at, fresh))
     return ([f'{f}: no notebook exports it'           for f in sorted(mine.keys() - theirs.keys())] +
             [f'{f}: missing'                          for f in sorted(theirs.keys() - mine.keys())] +
@@ -91,7 +91,7 @@ def test_notebooks_are_clean(fresh, planted):
     assert differences(planted, fresh, notebooks) == [f'nbs/{nb.name}: not what `make lib` would write']
 
 def orphans(at):
-    "Modules whose notebook is not there; and stubs whose module is not"
+    "Modules without their notebook, and stubs without their module"
     res = []
     for p in modules(at):
         if p.name in ('py.typed', '_fastcore.pyi', '_docs.json'): continue
@@ -112,10 +112,10 @@ def test_every_module_has_its_notebook(planted):
     (planted/lib/'left.pyi').write_text('x: int\n')
     assert orphans(planted) == [f'{lib}/gone.py', f'{lib}/hand.py', f'{lib}/left.pyi']
 
-# a private method of a subclass is called as that of its base class, which may have been named after it
+# private methods of subclasses do not clash with those of a base class
 
 def clashes(classes):
-    "Private methods that take other arguments than the method of a base class, in whose place they are called"
+    "Private methods that override a method of a base class but cannot take its arguments"
     found = []
     for c in classes:
         for name,f in vars(c).items():
@@ -137,7 +137,7 @@ def classes_of_the_library():
     assert len(found) > 300
     return sorted(found, key=lambda c: c.__qualname__)
 
-def test_private_methods_are_called_as_those_of_the_base_class():
+def test_private_methods_take_the_arguments_of_the_base_class():
     assert clashes(classes_of_the_library()) == []
     class Base:
         def _files(self): pass
@@ -150,12 +150,12 @@ def test_private_methods_are_called_as_those_of_the_base_class():
         def _read(self, path, n=1, more=()): pass
     assert clashes([Base, Clashing, Refined]) == ['Clashing._files', 'Clashing._read']
 
-# rooms, and numbers in them, are the import order
+# subpackages, and the numbers in them, give the import order
 
 def default_exp(nb): return next((m[1] for c in cells(nb) if (m := re.match(r'#\|\s*default_exp\s+(\S+)', c))), None)
 
 def imported(src, known):
-    "The modules of the library that some code imports, wherever it does; `known` tells a module from a name in one"
+    "Yield the modules of the library that `src` imports at any level; `known` are the names of modules"
     if lib not in src: return
     for n in ast.walk(ast.parse(re.sub(r'^\s*[%!].*$', 'pass', src, flags=re.M))):
         if isinstance(n, ast.Import): names = [a.name for a in n.names]
@@ -167,12 +167,12 @@ def imported(src, known):
 
 def exports(nb): return builder().module_of(cells(nb))
 def chapters(at):
-    "The chapters in the order of the import: room by room, then what stands in none; and the module of each"
+    "The chapters in import order, by subpackage and then those in none, each with its module"
     nbs = [p for p in builder().notebooks(at/'nbs') if p.parent.name not in ('book','howto','examples') and p.name != 'index.ipynb']
     return {p.relative_to(at/'nbs').as_posix(): exports(p) for p in nbs}
 
 def disorder(at):
-    "Where a notebook has no number of its own, exports to what is not its module, or imports what no earlier one exports"
+    "Notebooks that have no unique number, export a module of another subpackage, or import a module that no earlier one exports"
     nbs,res = chapters(at),[]
     homeless = {p.relative_to(at/'nbs').as_posix() for p in notebooks(at)} - {*nbs}
     res += [f'{nb}: in no room' for nb in homeless if not re.match(r'(book|howto|examples)/|index\.ipynb', nb)]
@@ -181,7 +181,7 @@ def disorder(at):
     res += [f'{nb}: a module has the chapters a, b and c; begin another module, with a number that is free' for nb in fourth]
     res += [f'{nb}: no two-digit number' for nb in nbs if not number[nb] and nb not in fourth]
     res += [f'{nb}: its number is taken' for nb in nbs if number[nb] and [*number.values()].count(number[nb]) > 1]
-    first = {}   # the place of the notebook that begins a module
+    first = {}   # module -> the position of the notebook that begins it
     for i,(nb,mod) in enumerate(nbs.items()):
         room,n,part = number[nb] or ('','','')
         begins = any(default_exp(p) for p in [at/'nbs'/nb])
@@ -192,9 +192,9 @@ def disorder(at):
     home = {lib if mod == '__init__' else f'{lib}.{mod}': first[mod] for mod in first}
     for i,(nb,mod) in enumerate(nbs.items()):
         for c in cells(at/'nbs'/nb):
-            exported = re.match(r'#\|\s*export', c)   # an example may use what comes later: a Learner, at best
+            exported = re.match(r'#\|\s*export', c)   # an example may use later modules, such as the Learner
             for m in imported(c, home.keys()):
-                itself = mod == '__init__' and m == lib   # the one module that its notebook can only show from outside
+                itself = mod == '__init__' and m == lib   # this module can only be shown by importing it
                 if m not in home and not itself: res.append(f'{nb}: imports {m}, which no notebook exports')
                 elif exported and not itself and home[m] >= i: res.append(f'{nb}: imports {m}, which no earlier one exports')
     return sorted({*res})
@@ -220,41 +220,41 @@ def test_notebooks_stand_in_import_order(planted):
               f'data/97a_late.ipynb: imports {lib}.data.late,', f'data/97a_late.ipynb: imports {lib}.nowhere,', 'data/98_other.ipynb: exports loop.other',
               'data/99b_part.ipynb: the first part', 'cellar/00_x.ipynb: in no room'):
         assert any(f.startswith(s) for f in faults), (s, faults)
-    assert len(faults) == 10, faults   # the tenth: the notebook whose number the twin takes
+    assert len(faults) == 10, faults   # the tenth is the notebook whose number the twin has
 
-# an event is written in two places: its line in the table, its line in the loop; the rest follows from these, or is named here
+# an event is defined by a line in the table and a line in the loop; other places are generated, or are listed by this check
 
 def fired(p):
-    "The events that a module fires: pairs of line and event"
+    "The events that a module fires, as pairs of line and event"
     lines = p.read_text(encoding='utf-8').splitlines()
     return [(i, e) for i,l in enumerate(lines, 1) for e in re.findall(r"\b(?:self|learn)\('(\w+)'\)", l)]
 
-def heard_in_a_batch():
-    "The events of one batch of training, as they come"
+def events_of_a_batch():
+    "The events of a training batch, in the order in which they fire"
     from toys import learner
     from learnkit.loop.callback import Callback
-    class Hears(Callback):
-        def __init__(self): self.heard = []
-        def __call__(self, name, **kwargs): self.heard.append(name)
-    ear = Hears()
-    learner(1, 0, cbs=ear).fit(1)
-    return ear.heard[ear.heard.index('before_fetch'):ear.heard.index('after_batch')+1]
+    class EventLog(Callback):
+        def __init__(self): self.events = []
+        def __call__(self, name, **kwargs): self.events.append(name)
+    log = EventLog()
+    learner(1, 0, cbs=log).fit(1)
+    return log.events[log.events.index('before_fetch'):log.events.index('after_batch')+1]
 
 def shown_events(nb):
-    "What each output of a notebook says of events: the cell, and the words of the output"
+    "Yield each output of a notebook that lists events: the id of the cell, and the words of the output"
     src = nb.read_text(encoding='utf-8')
     for c in json.loads(src)['cells'] if 'before_pred' in src else ():
         text = json.dumps([[o.get('text'), {k:v for k,v in o.get('data', {}).items() if k.startswith('text/')}] for o in c.get('outputs', ())])
         if 'before_pred' in text: yield c['id'],{*re.findall(r'\w+', text.replace('\\n', ' '))}
 
-def unknown_events(at, table, heard):
-    "Where an event of the table, or of a batch as it is heard, is not known: sentences that say what to do"
+def unknown_events(at, table, batch_events):
+    "Yield instructions for each place that lacks an event of the table or of a batch"
     import oracle
     drawn = [e for e in table if table.index(e) < table.index('cleanup') and e != 'after_create']
     in_batch = [e for e in drawn[drawn.index('before_fetch'):drawn.index('after_batch')+1] if 'cancel' not in e]
-    for e in [e for e in heard if e not in in_batch and e in table]: yield f'`{e}` is fired in a batch, and stands in the table elsewhere: move its line in nbs/loop/00_events.ipynb'
-    for e in [e for e in in_batch if e not in heard]: yield f"`{e}` stands in the table, and no batch fires it: write `self('{e}')` into nbs/loop/30b_loop.ipynb"
-    known = [e for e in heard if e in in_batch]
+    for e in [e for e in batch_events if e not in in_batch and e in table]: yield f'`{e}` is fired in a batch, and stands in the table elsewhere: move its line in nbs/loop/00_events.ipynb'
+    for e in [e for e in in_batch if e not in batch_events]: yield f"`{e}` stands in the table, and no batch fires it: write `self('{e}')` into nbs/loop/30b_loop.ipynb"
+    known = [e for e in batch_events if e in in_batch]
     for a,b in zip(known, [e for e in in_batch if e in known]):
         if a != b: yield f'the loop fires `{a}` where the table has `{b}`: give their lines in nbs/loop/00_events.ipynb the order of the loop'; break
     for e in [e for e in drawn if e not in oracle.FIRED]: yield f'`{e}` is unknown to the specification that the tests have: write it into `BATCH` (or `FIT`) in tests/spec/oracle.py'
@@ -270,22 +270,22 @@ def unknown_events(at, table, heard):
 @pytest.mark.check
 def test_an_event_is_known_where_it_matters(planted):
     from learnkit.loop.events import event
-    table,heard = [*event.declared],heard_in_a_batch()
-    found = [*unknown_events(root, table, heard)]
+    table,batch_events = [*event.declared],events_of_a_batch()
+    found = [*unknown_events(root, table, batch_events)]
     assert found == [], '\n'.join(found)
-    i,j = table.index('before_batch'),heard.index('before_batch')
-    found = '\n'.join(unknown_events(root, [*table[:i], 'before_planted', *table[i:]], heard))
+    i,j = table.index('before_batch'),batch_events.index('before_batch')
+    found = '\n'.join(unknown_events(root, [*table[:i], 'before_planted', *table[i:]], batch_events))
     assert "write `self('before_planted')` into" in found and 'tests/spec/oracle.py' in found and 'nbs/learner/60a_training_loop.ipynb (cell' in found
     swapped = [*table[:i], 'before_pred', 'before_batch', *table[i+2:]]
-    assert 'fires `before_batch` where the table has `before_pred`' in '\n'.join(unknown_events(root, swapped, heard))
+    assert 'fires `before_batch` where the table has `before_pred`' in '\n'.join(unknown_events(root, swapped, batch_events))
     (planted/lib/'loop/copy.py').write_text("def f(learn):\n    learn('before_pred')\n    learn('before_sanity')\n")
-    found = [*unknown_events(planted, table, [*heard[:j], 'before_planted', *heard[j:]])]
+    found = [*unknown_events(planted, table, [*batch_events[:j], 'before_planted', *batch_events[j:]])]
     assert len(found) == 1 and found[0].startswith('learnkit/loop/copy.py:2 fires `before_pred` itself')
 
-# a module has every name that it uses
+# modules use no undefined names
 
 def unknown_names(code, known):
-    "Names that `code`, or a function or class in it, looks up in the module or the builtins and that are in neither"
+    "The global names that `code`, or a function or class in it, uses and that are neither stored in it nor in `known`"
     ins    = list(dis.get_instructions(code))
     stored = {i.argval for i in ins if i.opname == 'STORE_NAME'} | {'__annotations__' for i in ins if i.opname == 'SETUP_ANNOTATIONS'}
     looked = {i.argval for i in ins if i.opname in ('LOAD_GLOBAL', 'LOAD_NAME', 'LOAD_FROM_DICT_OR_GLOBALS')}
@@ -310,21 +310,21 @@ def test_unknown_names_are_found():
     found = unknown_names(compile(src, 'm', 'exec'), ns.keys() | vars(builtins))
     assert {'g: plt', 'h: D'} < found and {f.split()[1] for f in found} == {'plt', 'D', 'z'}
 
-# a notebook brings what its exported cells use: where several make a module, each works by itself
+# a notebook defines or imports what its exported cells use, even where several notebooks make a module
 
-def is_exported(src): return re.match(r'#\|\s*export[is]?\b', src)   # `exporti` leaves what it defines out of `__all__`
+def is_exported(src): return re.match(r'#\|\s*export[is]?\b', src)   # `exporti` does not add to `__all__`
 
 def compiled_cell(src):
-    "A cell of code without its magics, compiled as a module"
+    "The code of a cell without its magics, compiled as a module"
     code = re.sub(r'^(\s*)[%!].*$', r'\1pass', src, flags=re.M)
     return compile(code, 'cell', 'exec', ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 def bound_names(code):
-    "Names that a cell defines or imports; those of a star import are none, as only a run can say which they are"
+    "The names that a cell defines or imports, without those of a star import, which are known at run time only"
     return {i.argval for i in dis.get_instructions(code) if i.opname == 'STORE_NAME'}
 
 def borrowing_cells(at):
-    "Exported cells that use a name which their notebook neither defines nor imports"
+    "Yield the names that an exported cell uses but its notebook neither defines nor imports"
     for nb in notebooks(at):
         sources = cells(nb)
         if not any(map(is_exported, sources)): continue
@@ -337,11 +337,11 @@ def borrowing_cells(at):
 
 def names_used(tree): return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
 def names_imported(tree):
-    "Names that the lines of a module import, without those in functions and those of modules imported for what they do"
+    "The names that a module imports at top level, without dotted imports such as `import a.b`"
     return {a.asname or a.name for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom)) for a in n.names if a.asname or '.' not in a.name}
 
 def lent_imports(at):
-    "Exported imports that their notebook does not use, and that another notebook of the same module does"
+    "Yield exported imports that are used only by another notebook of the same module"
     parts_of = defaultdict(list)   # module -> its notebooks, each with its exported cells
     for nb in notebooks(at):
         sources,by_module = cells(nb),defaultdict(list)
@@ -382,7 +382,7 @@ def test_imports_are_exported_where_they_are_used(tmp_path):
 # imports are explicit
 
 def star_imports(src):
-    "Lines that import whatever is there"
+    "The line numbers of star imports"
     return [n.lineno for n in ast.walk(ast.parse(src)) if isinstance(n, ast.ImportFrom) and n.names[0].name == '*']
 
 def test_imports_are_explicit():
@@ -400,7 +400,7 @@ def builder():
     return mod
 
 def stale_readme(at):
-    "What `make lib` would change in the READMEs and in the loop that index.ipynb shows, its other outputs being as they are"
+    "The files that `make lib` would change: the READMEs, their pictures, and the loop that index.ipynb shows"
     text,pngs = builder().build(at/'nbs'/'index.ipynb')
     have = {p.name: p.read_bytes() for p in (at/'nbs'/'images').glob('index-*.png')}
     texts = {'README.md': text, 'nbs/README.md': builder().contents(), 'nbs/index.ipynb': builder().with_loop(at)}
@@ -419,16 +419,16 @@ def test_readme_is_current(planted):
     assert stale_readme(planted) == ['README.md', 'nbs/README.md', 'nbs/index.ipynb', 'index-99.png']
 
 def prose(p):
-    "What is text in a page, without code: of a notebook its markdown cells"
+    "The text of a page without code; for a notebook, of its markdown cells"
     text = '\n\n'.join(cells(p, 'markdown')) if p.suffix == '.ipynb' else p.read_text(encoding='utf-8')
     return re.sub(r'^```.*?^```|`[^`\n]*`', '', text, flags=re.S | re.M)
 
 def anchors(p):
-    "The headings of a page as links name them, for notebooks and for GitHub alike"
+    "The anchors of the headings of a page, in a form that is equal for notebooks and GitHub"
     return {re.sub(r'\W', '', h.lower()) for h in re.findall(r'^#+ +(.*?) *$', prose(p) if p.suffix == '.ipynb' else p.read_text(encoding='utf-8'), re.M)}
 
 def dead_links(at):
-    "Links of the pages at the top and of the notebooks to files or headings that are not there"
+    "The links to missing files or headings in the top-level pages and the notebooks"
     res = []
     for p in [*sorted(at.glob('*.md')), at/'nbs/README.md', *notebooks(at)]:
         links = {a or b for a,b in re.findall(r'\]\(([^)\s]+)|\b(?:src|href)="([^"]+)', prose(p))}
@@ -440,7 +440,7 @@ def dead_links(at):
     return res
 
 @pytest.mark.check
-def test_links_lead_somewhere(planted):
+def test_no_link_is_dead_in_pages(planted):
     assert dead_links(root) == []
     before = dead_links(planted)
     (planted/'README.md').write_text('# A b\n[a](nbs/999_no.ipynb) [b](nbs#x) [c](https://x.org/y) <img src="no.png"> [d](#A-b) [e](#c) `[f](g)`')
@@ -448,7 +448,7 @@ def test_links_lead_somewhere(planted):
     new = ['README.md: #c', 'README.md: nbs/999_no.ipynb', 'README.md: no.png', 'nbs/examples/x.ipynb: index.ipynb']
     assert [l for l in dead_links(planted) if l not in before] == new
 
-# What stands in a README: source, text, tables, pictures; what does not: hidden cells, silenced parts, bars and colours.
+# A README has source, text, tables and pictures, but no hidden cells, hidden outputs, bars or colours.
 def test_readme_builder(tmp_path):
     code = lambda src, *outs: dict(cell_type='code', source=src, outputs=list(outs))
     data = lambda **d: dict(output_type='display_data', data={k.replace('_', '/'): v for k,v in d.items()})
@@ -474,10 +474,10 @@ def test_readme_builder(tmp_path):
     with pytest.raises(ValueError, match='cell 0 ends in KeyError: 3'):
         built(code('d[3]', dict(output_type='error', ename='KeyError', evalue='3')))
 
-# nothing belongs to one machine; the pins are pins
+# no paths of one machine; pins
 
-def kept():
-    "The files that git has or would take; without git, those that .gitignore lets through and no hidden folder holds"
+def project_files():
+    "The files that git tracks or would add; without git, those not in .gitignore or a hidden folder"
     if (root/'.git').exists():
         git = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard', '-z'], cwd=root, capture_output=True, encoding='utf-8')
         if git.returncode == 0: return [p for f in git.stdout.split('\0') if f and (p := root/f).is_file()]
@@ -489,7 +489,7 @@ def kept():
     return [p for p in root.rglob('*') if p.is_file() and ok(p.relative_to(root))]
 
 def text_of(p):
-    "What a person reads in a file: of a notebook all but its pictures; nothing of a file that is no text"
+    "The text of a file: of a notebook all but its pictures, of a binary file nothing"
     try: s = p.read_text(encoding='utf-8')
     except UnicodeDecodeError: return ''
     if p.suffix != '.ipynb': return s
@@ -502,19 +502,19 @@ def text_of(p):
 
 _place = re.compile(r'(?<![\w.~$/:-])(/(?:work|root|home|Users|opt|srv|mnt|tmp|private)/[\w.][^\s\'"]*|[A-Z]:\\+Users\\[^\s\'"]*)')
 def places(s):
-    "Absolute paths of somebody's machine"
+    "The absolute paths of a particular machine in a text"
     return _place.findall(s)
 
 def test_nothing_belongs_to_one_machine():
-    assert {p.relative_to(root).as_posix(): f for p in kept() if (f := places(text_of(p)))} == {}
+    assert {p.relative_to(root).as_posix(): f for p in project_files() if (f := places(text_of(p)))} == {}
     assert [places(s) for s in ('File "/ho''me/me/x.py"', 'C:\\Us''ers\\me', '/path/to/python', 'https://a.b/home/x', './tmp/x')] == \
            [['/ho''me/me/x.py'], ['C:\\Us''ers\\me'], [], [], []]
 
 @pytest.mark.check
-def test_top_level_is_as_agreed():
+def test_top_level_has_only_the_agreed_files():
     fixed = {'settings.ini', 'setup.py', 'nbs', lib, 'tests', 'README.md', 'LICENSE', 'Makefile', 'CHANGELOG.md',
              'CONTRIBUTING.md', 'CITATION.cff'}
-    assert {s for p in kept() if not (s := p.relative_to(root).parts[0]).startswith('.')} == fixed
+    assert {s for p in project_files() if not (s := p.relative_to(root).parts[0]).startswith('.')} == fixed
 
 @pytest.mark.check
 def test_pins_are_pins():
@@ -526,23 +526,23 @@ def test_pins_are_pins():
     wanted = {re.match(r'[\w-]+', r)[0].lower() for k,v in cfg.items() if k.endswith('requirements') for r in v.split()}
     assert wanted - {lib} <= set(names)
 
-def test_pins_suit_each_python_that_is_promised():
-    "Each installed package says for which Pythons it is: one pin was for 3.11.5 and later, and Debian 12 has 3.11.2"
+def test_pins_support_the_oldest_python():
+    "Each pinned package supports the least Python version; one needed 3.11.5, but Debian 12 has 3.11.2"
     from importlib.metadata import distributions
     from packaging.specifiers import SpecifierSet
     pins = dict(l.lower().split('==') for l in (root/'tests/constraints.txt').read_text().splitlines())
-    said = {(d.metadata['Name'].lower(), d.version.partition('+')[0]): d.metadata.get('Requires-Python') or '' for d in distributions()}
+    required = {(d.metadata['Name'].lower(), d.version.partition('+')[0]): d.metadata.get('Requires-Python') or '' for d in distributions()}
     least = cfg['min_python'] + '.0'
-    assert len(pins.items() & said.keys()) > 75   # with the oldest PyTorch some are of other versions
-    assert [f'{n} {v}: Python {said[n, v]}' for n,v in pins.items() & said.keys() if not SpecifierSet(said[n, v]).contains(least)] == []
+    assert len(pins.items() & required.keys()) > 75   # with the oldest PyTorch some have other versions
+    assert [f'{n} {v}: Python {required[n, v]}' for n,v in pins.items() & required.keys() if not SpecifierSet(required[n, v]).contains(least)] == []
 
 # importing is cheap
 
-# The classes of contrib.sklearn are scikit-learn's, so it is imported by name, by who has scikit-learn
+# contrib.sklearn needs scikit-learn at import, and so is only imported by name
 eager = [p for p in py_modules if p.relative_to(root/lib).as_posix() != 'contrib/sklearn.py']
 
 def test_import_is_light_and_changes_nothing():
-    "Not the display of bars, and no handler of a signal, not even where a callback for signals is made"
+    "It loads no heavy package, and keeps the display of bars and all signal handlers, even when StopOnSignal is created"
     heavy = 'matplotlib pandas fastprogress fasthtml IPython sklearn torchmetrics tqdm.auto rich wandb mlflow tensorboard fastcore.docments statistics'.split()   # torch imports tqdm
     state = 'find_display_kind(), ProgressCallback().kind, *map(signal.getsignal, signal.valid_signals())'
     def loaded(*mods):
@@ -565,7 +565,7 @@ print(*({set(heavy)} & sys.modules.keys()))"""
 
 @pytest.mark.check
 def test_no_two_files_of_tests_share_a_name():
-    "pytest imports each by its name alone, and stops at the second"
+    "pytest imports test files by name alone, and stops at a second one of the same name"
     names = [p.name for p in (root/'tests').rglob('test_*.py')]
     assert sorted({n for n in names if names.count(n)>1})==[]
 
@@ -574,11 +574,11 @@ def test_extras_named_in_errors_exist():
     named  = {e for p in py_modules for s in re.findall(rf'\b{lib}\[([\w,]+)\]', p.read_text(encoding='utf-8')) for e in s.split(',')}
     assert named <= extras
 
-# what the two short imports give
+# the two short imports
 
-# `learnkit.all` does not have what is imported where a callback of another library is given, nor what scikit-learn's users import
+# `learnkit.all` excludes the adapters, which are imported when a callback of another library is passed, and contrib.sklearn
 def unlisted(at):
-    "Modules with public names that `learnkit.all` does not import"
+    "Yield modules with public names that `learnkit.all` does not import"
     from learnkit.loop.names import adapters
     listed = {*re.findall(r'^from \.(\S+) import \*', (at/lib/'all.py').read_text(encoding='utf-8'), re.M)}
     apart  = {f'contrib.{m}' for m in ('sklearn','foreign',*adapters.values())}
@@ -595,7 +595,7 @@ def test_all_imports_all_modules(planted):
     (planted/lib/'data/none.py').write_text("__all__ = []\n")
     assert [f for f in unlisted(planted)] == ['learnkit.all has no name of data.more: write `from learnkit.data.more import *` into nbs/98_all.ipynb']
 
-def test_all_gives_all():
+def test_all_exports_all_public_names():
     from learnkit.loop.names import adapters
     ns = {}
     exec(f'from {lib}.all import *', ns)

@@ -1,8 +1,8 @@
-"What one must read to follow a run stays in few modules, by `tracer.py`"
+"A run enters few modules, as counted by `tracer.py`"
 import pytest
 from tracer import counts, fresh, functions, runs
 
-goal = dict(learner=15, fit=31, batch=6, get_preds=25)   # modules: CONTRIBUTING.md names this limit; `loop.words`, `loop.current_run` and `optim.inventory` are in them
+goal = dict(learner=15, fit=31, batch=6, get_preds=25)   # numbers of modules, also in CONTRIBUTING.md; they include `loop.words`, `loop.current_run` and `optim.inventory`
 
 @pytest.mark.parametrize('run', runs)
 @pytest.mark.slow
@@ -11,16 +11,16 @@ def test_few_modules_are_entered(run):
     assert n<=goal[run], f'{runs[run]} enters {n} modules, {goal[run]} are allowed: see `python tests/structure/tracer.py {run}`, and join what is one topic'
 
 @pytest.mark.slow
-def test_who_trains_alone_enters_nothing_of_several_processes():
+def test_a_single_process_enters_no_module_of_processes():
     assert {m for run in runs for m in fresh(run) if m.startswith('processes.')} == set()
 
-def test_a_learner_is_four_classes_in_a_row_and_a_method_is_refined_once_on_the_way():
+def test_a_learner_has_four_classes_and_methods_are_overridden_once():
     from learnkit import Learner
     chain = [c for c in Learner.__mro__ if c is not object]
     assert [c.__name__ for c in chain] == ['Learner','Loop','Dispatcher','HasRun']
     assert [k for k in {k for c in chain for k in vars(c)}-{'__init__'} if sum(callable(vars(c).get(k)) for c in chain)>2] == []
 
-def test_a_run_enters_what_it_is_known_to():
+def test_a_batch_enters_the_known_functions():
     entered = fresh('batch')
     assert 'one_batch' in {name.split('.')[-1] for name,_ in entered['loop.loop']}
     assert counts(entered)['functions'] == sum(len({f for f,_ in funcs}) for funcs in entered.values())

@@ -1,4 +1,4 @@
-"What `vocabulary.py` counts is so: its numbers agree with the objects, and each of its finders finds what was planted"
+"The numbers of `vocabulary.py` agree with the objects, and its finders find what is planted in a small tree"
 import ast, json, os, re, subprocess, sys
 import pytest
 import vocabulary
@@ -19,21 +19,21 @@ def test_the_counts_agree_with_the_objects(now):
     assert {'model','dls','cbs'} <= {*now['vars(learn) in a batch']}
 
 def pages_for_users():
-    "What people read who use the library: the README, the book, how-tos and examples"
+    "The text of the pages for users: the README, the book, how-tos and examples"
     found = [*root.glob('nbs/book/*.ipynb'), *root.glob('nbs/howto/*.ipynb'), *root.glob('nbs/examples/*.ipynb'), root/'nbs/index.ipynb']
     cells = [c for path in found for c in json.loads(path.read_text(encoding='utf-8'))['cells']]
     return '\n'.join([''.join(c['source']) for c in cells] + [path.read_text(encoding='utf-8') for path in root.glob('nbs/examples/*.py')])
 
 def test_each_public_name_of_the_learner_is_for_users(now):
-    "It is fastai's, or a page for users shows it: what only modules of the library read is private, or an attribute of the run"
+    "Each is in fastai or on a page for users; what only the library uses is private, or an attribute of the run"
     own,text = now["Learner: of these not fastai's"],pages_for_users()
     assert len(own)<50 and not {'rebind','on_create','start_epoch'} & {*own} and 'distributed' in own
     assert not [name for name in own if not re.search(rf'(\blearn|\bLearner|\))\.{name}\b', text)]
     assert vocabulary.fastai_names<={*now['Learner: public names']}
 
 @pytest.mark.slow
-def test_calls_are_counted_alike_each_time(now):
-    again = vocabulary.asked(root)
+def test_counts_of_calls_are_reproducible(now):
+    again = vocabulary.objects_of(root)
     for name in ('batch','fit','checkpoint'): assert 0<again[name][0]<again[name][1]
     assert again['batch'][0]==now['calls in a training batch: own'] and again['checkpoint'][0]==now['calls in a checkpoint: own']
     assert again['fit'][0]==now['calls in a fit of 20 batches: own']>20*again['batch'][0]
@@ -65,7 +65,7 @@ def test_expressions_and_tokens_are_counted(planted):
 
 def test_lists_and_rules_are_found(planted):
     found = hand_kept_lists(planted, {'batch','xb','yb','pred','loss'})
-    assert [f.split(':')[:2] for f in found]==[['loop/a.py', '2'], ['loop/a.py', '3']]   # a feature's own state is none
+    assert [f.split(':')[:2] for f in found]==[['loop/a.py', '2'], ['loop/a.py', '3']]   # not that of speed/b.py, which is the state of a feature
     assert rules_of_order(planted)==['order','prepares']
 
 def test_complexity_is_mccabes():
@@ -77,7 +77,7 @@ def test_complexity_is_mccabes():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not (root/'.git').exists(), reason='no repository: nothing to compare with')
-def test_another_revision_stands_beside_this_one():
+def test_another_revision_is_shown_next_to_this_one():
     out = subprocess.run([sys.executable, vocabulary.__file__, '--against', 'HEAD'], check=True, capture_output=True, text=True).stdout
     assert out.splitlines()[0].split()==['HEAD','here'] and len(out.splitlines())>40
     known = subprocess.run(['git','worktree','list'], cwd=root, check=True, capture_output=True, text=True).stdout

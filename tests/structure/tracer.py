@@ -1,9 +1,10 @@
-"""What one must read to follow a run: which of learnkit's functions are entered by making a Learner, by its first `fit`, by a
-steady batch, and by `get_preds`; in how many modules they lie, and how many lines of source they have.
+"""Count the code that a reader must know to follow a run: the functions of learnkit that are entered by creating a Learner,
+by its first `fit`, by a steady batch, and by `get_preds`, with their modules and lines of source.
 
-`python tests/structure/tracer.py` prints the table; `python tests/structure/tracer.py fit` lists what a first `fit` enters, by
-module and largest first (`learner`, `fit`, `batch`, `get_preds`). Each is traced in a process of its own, a fork of one that has the imports done. A function that runs
-because a module is imported does not count, and a function inside another one is counted with its own lines only once.
+`python tests/structure/tracer.py` prints the table; `python tests/structure/tracer.py fit` lists the functions that a first
+`fit` enters, by module and largest first (`learner`, `fit`, `batch`, `get_preds`). Each is traced in its own process, a fork
+of one that has done the imports. Functions that run during an import do not count, and the lines of a nested function are
+counted once.
 """
 import ast, contextlib, io, json, multiprocessing, os, subprocess, sys, tempfile
 from collections import defaultdict
@@ -13,10 +14,10 @@ from pathlib import Path
 root = Path(__file__).resolve().parents[2]
 runs = dict(learner='Learner(…)', fit='first fit', batch='steady batch', get_preds='get_preds')
 
-# in the process that is traced
+# in the traced process
 
 class Tracer:
-    "Notes the functions of package `lib` that are entered while it is on; what an import runs is left out"
+    "Records the functions of package `lib` that are entered while it is on, except during imports"
     def __init__(self, lib): self.lib,self.entered,self.importing = str(lib)+os.sep,set(),0
 
     def __call__(self, frame, what, arg):
@@ -37,7 +38,7 @@ def trace(run):
     from learnkit import DataLoaders, Learner
     tracer = Tracer(Path(learnkit.__file__).parent)
     class Steady(DataLoader):
-        "Its last batch but one is traced, from the moment it was asked for until the next one is"
+        "A loader whose last batch but one is traced, from its request to the request of the next one"
         def __iter__(self):
             for i,b in enumerate(super().__iter__()):
                 sys.setprofile(tracer if i==len(self)-2 else None)
@@ -60,7 +61,7 @@ def trace(run):
     return sorted(tracer.entered)
 
 def trace_all():
-    "What each of the runs enters, each in a process that has done nothing but the imports"
+    "The functions that each run enters, each in a fork that has only done the imports"
     import learnkit, torch
     torch.optim.SGD([torch.ones(1)])   # PyTorch imports its compiler with the first optimizer
     with multiprocessing.get_context('fork').Pool(1, maxtasksperchild=1) as pool: return dict(zip(runs, pool.map(quietly, runs, chunksize=1)))
@@ -68,10 +69,10 @@ def trace_all():
 def quietly(run):
     with contextlib.redirect_stdout(io.StringIO()): return trace(run)
 
-# what was entered, with the source
+# the entered functions, with their source
 
 def functions(path):
-    "The functions of a module by the line on which they begin, and by name: qualified name and last line"
+    "The functions of a module: (first line, name) -> (qualified name, last line)"
     res = {}
     def walk(node, inside):
         for o in ast.iter_child_nodes(node):
@@ -86,7 +87,7 @@ def functions(path):
 
 @cache
 def traced():
-    "What each of the runs enters, as `trace` gives it"
+    "The functions that each run enters, as `trace` returns them"
     with tempfile.TemporaryDirectory() as d:
         env = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(root), os.environ.get('PYTHONPATH', '')])}
         done = subprocess.run([sys.executable, __file__, '--trace'], cwd=d, env=env, capture_output=True, text=True)
@@ -94,11 +95,11 @@ def traced():
     return json.loads(done.stdout.splitlines()[-1])
 
 def fresh(run):
-    "The functions that `run` enters in a fresh process: for each module pairs of a qualified name and the set of its lines"
+    "The functions that `run` enters in a fresh process, by module: pairs of a qualified name and a set of lines"
     res,sources = defaultdict(list),{}
     for file,line,name in traced()[run]:
         known = sources.setdefault(file, functions(Path(file)))
-        if (line,name) not in known: continue   # a comprehension, or the body of a class: its lines are the function's around it
+        if (line,name) not in known: continue   # a comprehension or class body, whose lines belong to the function around it
         full,last = known[line,name]
         res[module_name(file)].append((full, set(range(line, last+1))))
     return dict(res)
@@ -108,7 +109,7 @@ def module_name(file):
     return '.'.join(parts[len(parts)-parts[::-1].index('learnkit'):]) or 'learnkit'
 
 def counts(entered):
-    "How many modules, functions and lines of source were entered"
+    "The numbers of entered modules, functions and lines of source"
     return dict(modules=len(entered), functions=sum(map(len, entered.values())), lines=sum(map(lines_of, entered.values())))
 def lines_of(funcs): return len(set().union(*(lines for _,lines in funcs)))
 

@@ -1,8 +1,8 @@
-"""How much a reader of learnkit must hold in mind, in numbers that no busy machine can blur.
+"""Measure how much a reader of learnkit must keep in mind, in numbers that do not depend on the load of the machine.
 
-`python tests/structure/vocabulary.py` prints them for this checkout; `--against REV` puts those of another revision beside
-them, which it checks out into a temporary folder. `--list ROW` lists what a row counts, where that is a list of places or
-names. What the objects have and what is called is asked in a process of its own, with the learnkit of that checkout.
+`python tests/structure/vocabulary.py` prints them for this checkout; `--against REV` adds those of another revision, which is
+checked out into a temporary folder. `--list ROW` lists the places or names that a row counts. Attributes of objects and calls
+are measured in a separate process, with the learnkit of that checkout.
 """
 import argparse, ast, contextlib, gc, inspect, io, json, os, subprocess, sys, tempfile, tokenize
 from collections import Counter
@@ -11,9 +11,9 @@ from pathlib import Path
 root  = Path(__file__).resolve().parents[2]
 rooms = 'loop data optim measure learner callbacks observe recovery processes speed contrib'.split()
 core  = 'loop','learner'
-complex_from = 17   # functions of more paths than 16 are listed
+complex_from = 17   # functions with more than 16 paths are listed
 
-# what stands in the source
+# counts in the source
 
 def modules(at): return [p for p in sorted((at/'learnkit').rglob('*.py')) if p.name!='_modidx.py']
 def parsed(path): return ast.parse(path.read_text(encoding='utf-8'))
@@ -23,11 +23,11 @@ def room(path, at):
 def place(path, at): return path.relative_to(at/'learnkit').as_posix()
 
 def is_docstring(node):
-    "Is it a statement that consists of a string?"
+    "Whether a statement is a docstring"
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 def docstring_lines(tree):
-    "The numbers of the lines that docstrings take"
+    "The line numbers of all docstrings"
     lines = set()
     for node in ast.walk(tree):
         body = getattr(node, 'body', None)
@@ -37,20 +37,20 @@ def docstring_lines(tree):
 
 counted_tokens = tokenize.NAME,tokenize.NUMBER,tokenize.STRING,tokenize.OP
 def tokens_of_lines(source, without):
-    "How many tokens each line of code has; comments and the lines in `without` have none"
+    "The number of tokens of each line of code, without comments and the lines in `without`"
     found = tokenize.generate_tokens(io.StringIO(source).readline)
     return Counter(t.start[0] for t in found if t.type in counted_tokens and t.start[0] not in without)
 
 dense = ast.BoolOp,ast.IfExp,ast.comprehension,ast.NamedExpr,ast.Lambda
 def density(path):
-    "Lines of code of a module, its tokens, and its expressions that hold a decision or a loop"
+    "The lines of code of a module, its tokens, and its expressions with a decision or a loop"
     source = path.read_text(encoding='utf-8')
     tree   = ast.parse(source)
     tokens = tokens_of_lines(source, docstring_lines(tree))
     return Counter(lines=len(tokens), tokens=tokens.total(), expressions=sum(isinstance(n, dense) for n in ast.walk(tree)))
 
 def densities(at):
-    "The same by rooms; under 'all' the sum of all modules"
+    "The density of each subpackage; under 'all' that of all modules"
     found = {r:Counter() for r in ('all',*rooms)}
     for path in modules(at):
         n = density(path)
@@ -60,18 +60,18 @@ def densities(at):
 
 branches = ast.If,ast.For,ast.While,ast.ExceptHandler,ast.IfExp,ast.Assert,ast.match_case,ast.Lambda
 def ways_more(node):
-    "How many ways more lead through a function because of `node`"
+    "The number of paths that `node` adds to a function"
     if isinstance(node, ast.BoolOp): return len(node.values)-1
     if isinstance(node, ast.comprehension): return 1+len(node.ifs)
     another_end = isinstance(node, (ast.For, ast.While, ast.Try)) and bool(node.orelse)
     return isinstance(node, branches) + another_end
 
 def complexity(function):
-    "McCabe's number: how many ways lead through a function, those of functions inside it included"
+    "McCabe's number of paths through a function, including nested functions"
     return 1+sum(map(ways_more, ast.walk(function)))
 
 def complex_functions(at):
-    "Functions through which more than 16 ways lead, the most complex first"
+    "The functions with more than 16 paths, the most complex first"
     found = []
     for path in modules(at):
         for node in ast.walk(parsed(path)):
@@ -80,15 +80,15 @@ def complex_functions(at):
             if n>=complex_from: found.append((n, f'{place(path, at)}: {node.name}'))
     return [f'{where} ({n})' for n,where in sorted(found, key=lambda o: (-o[0], o[1]))]
 
-# A callback's place among the others: `order`, with `first` and `last`, is one rule. Each other name is a rule of its own.
+# The order of callbacks: `order`, with `first_in` and `last_in`, is one rule. Other names, each a rule, are of earlier revisions.
 ways_to_order = 'prepares','obeys','judges_batch','wrap_handlers'
 def rules_of_order(at):
-    "Ways in which a callback can change its place among the others"
-    asked = {n.attr for path in modules(at) for n in ast.walk(parsed(path)) if isinstance(n, ast.Attribute)}
-    return ['order', *(name for name in ways_to_order if name in asked)]
+    "The rules by which a callback can change its place in the order"
+    attributes = {n.attr for path in modules(at) for n in ast.walk(parsed(path)) if isinstance(n, ast.Attribute)}
+    return ['order', *(name for name in ways_to_order if name in attributes)]
 
 def names_in(node):
-    "The names that a literal lists: strings of a list or a tuple, keys of a dict, keywords of `dict(…)`, words of `'…'.split()`"
+    "The names in a literal: strings of a list or tuple, keys of a dict, keywords of `dict(…)`, words of `'…'.split()`"
     if isinstance(node, (ast.List, ast.Tuple, ast.Set)): elements = node.elts
     elif isinstance(node, ast.Dict): elements = [k for k in node.keys if k is not None]
     elif not isinstance(node, ast.Call): return []
@@ -99,14 +99,14 @@ def names_in(node):
     return [e.value for e in elements if isinstance(e, ast.Constant) and isinstance(e.value, str)]
 
 def is_made_of_annotations(node):
-    "Is it a collection with the names that a class of a run declares, and others?"
+    "Whether a collection joins the declared names of a class of the run with others"
     if not isinstance(node, (ast.List, ast.Tuple, ast.Set)) or len(node.elts)<2: return False
-    said = ' '.join(ast.unparse(e) for e in node.elts if isinstance(e, ast.Starred))
-    return 'run_attrs' in said or any(f'{cls}.__annotations__' in said for cls in ('Loop','Run','Progress','BatchState'))
+    starred = ' '.join(ast.unparse(e) for e in node.elts if isinstance(e, ast.Starred))
+    return 'run_attrs' in starred or any(f'{cls}.__annotations__' in starred for cls in ('Loop','Run','Progress','BatchState'))
 
 def hand_kept_lists(at, changed):
-    """Collections written out in the source of which most are attributes that a run changes (`changed`), and those that are
-    made of the declarations of `Loop`: each must be kept in step with the others"""
+    """Literal collections that mostly name attributes which a run changes (`changed`), and those made from the declarations
+    of `Loop`: all of them must be kept consistent"""
     found = []
     for path in modules(at):
         if room(path, at) not in ('loop','learner','recovery'): continue
@@ -117,7 +117,7 @@ def hand_kept_lists(at, changed):
             if by_name or is_made_of_annotations(node): found.append(f'{place(path, at)}:{node.lineno}: {ast.unparse(node)[:90]}')
     return found
 
-# what the objects have, and what is called, in a process of its own
+# attributes of objects and calls, measured in a separate process
 
 def public_names(cls): return sorted(k for k in dir(cls) if not k.startswith('_'))
 def is_method(cls, name):
@@ -125,7 +125,7 @@ def is_method(cls, name):
     return callable(found) or isinstance(found, (property, staticmethod, classmethod))
 
 class Calls:
-    "Counts calls of Python functions: of all, and of learnkit's own; none of a garbage collection, which comes when it wants"
+    "Counts calls of Python functions: all, and learnkit's own; garbage collection is off"
     def __init__(self, package): self.package,self.all,self.own = package,0,0
     def __enter__(self): gc.collect(); gc.disable(); sys.setprofile(self.see)
     def __exit__(self, *_): sys.setprofile(None); gc.enable()
@@ -139,7 +139,7 @@ class Calls:
     def numbers(self): return [self.own, self.all]
 
 class Batches(list):
-    "Batches of which the last but one is looked at, from the moment it is asked for until the next one is"
+    "Batches whose last but one is measured, from its request to the request of the next one"
     calls = None
     def __iter__(self):
         for i,b in enumerate(super().__iter__()):
@@ -148,7 +148,7 @@ class Batches(list):
             yield b
 
 def objects():
-    "What the classes of the learnkit that is imported declare, what a Learner has in a batch, and what a run calls"
+    "The declarations of the imported learnkit's classes, the attributes of a Learner in a batch, and the calls of a run"
     import torch, learnkit
     from torch import nn
     from torch.optim import SGD
@@ -165,7 +165,7 @@ def objects():
     def learner(train, cbs=None): return Learner(DataLoaders(train, data[:2]), nn.Linear(3, 1), nn.MSELoss(), SGD, lr=.1, cbs=cbs)
     def quietly(f):
         with contextlib.redirect_stdout(io.StringIO()): return f()
-    quietly(lambda: learner(data, Look).fit(1))   # once before anything is counted: imports, caches
+    quietly(lambda: learner(data, Look).fit(1))   # a first run for imports and caches
     batch,fit,save = Calls(package),Calls(package),Calls(package)
     watched = Batches(data)
     watched.calls = batch
@@ -177,21 +177,21 @@ def objects():
     class Saving(Callback):
         def before_save_checkpoint(self): save.restart()
         def after_save_checkpoint(self): save.__exit__()
-    quietly(lambda: learner(data, [CheckpointCallback(), Saving]).fit(2))   # the second one is counted
+    quietly(lambda: learner(data, [CheckpointCallback(), Saving]).fit(2))   # the last checkpoint is counted
     names = public_names(Callback)
     return dict(callback=[k for k in names if not is_method(Callback, k)], methods=[k for k in names if is_method(Callback, k)],
                 loop=[*Loop.__annotations__], learner=public_names(Learner), in_batch=in_batch,
                 batch=batch.numbers(), fit=fit.numbers(), checkpoint=save.numbers())
 
-def asked(at):
-    "What `objects` says of the learnkit of another checkout"
+def objects_of(at):
+    "The result of `objects` for the learnkit of another checkout"
     with tempfile.TemporaryDirectory() as folder:
         env  = {**os.environ, 'PYTHONPATH':str(at), 'OMP_NUM_THREADS':'1'}
         done = subprocess.run([sys.executable, __file__, '--objects'], cwd=folder, env=env, capture_output=True, text=True)
     if done.returncode: raise RuntimeError(f'The learnkit of {at} could not be asked:\n{done.stderr}')
     return json.loads(done.stdout.splitlines()[-1])
 
-# The names of fastai's Learner that its users and callbacks write, attributes that a run sets included
+# The names of fastai's Learner that users and callbacks use, including attributes that a run sets
 fastai_names = {*'''add_cb add_cbs added_cbs all_batches create_mbar create_opt distrib_ctx dl dls epoch export fine_tune fit fit_flat_cos gather_args
     fit_one_cycle fit_sgdr freeze freeze_to get_preds iter load logger loss loss_func loss_grad loss_not_reduced lr_find metrics model n_epoch
     n_iter no_bar no_logging no_mbar one_batch opt ordered_cbs pct_train pred predict remove_cb remove_cbs removed_cbs save show_results
@@ -200,18 +200,18 @@ fastai_names = {*'''add_cb add_cbs added_cbs all_batches create_mbar create_opt 
 
 # the table
 
-stay = {'dls','model','opt','loss_func'}   # a run uses these as they are
+stay = {'dls','model','opt','loss_func'}   # a run does not change these
 def report(at):
-    "Each row by its name: a number, a list of what is counted, or a text"
-    said    = asked(at)
-    changed = {*said['loop'], *said['in_batch']}-stay
-    rows = {'Callback: attributes':said['callback'], 'Callback: methods':said['methods'], 'Loop: declared attributes':said['loop'],
-            'Learner: public names':said['learner'],
-            'Learner: of these not fastai\'s':[k for k in said['learner'] if k not in fastai_names],
-            'vars(learn) in a batch':said['in_batch'], 'rules of order':rules_of_order(at),
+    "The rows by name: a number, a list of the counted things, or a text"
+    measured = objects_of(at)
+    changed = {*measured['loop'], *measured['in_batch']}-stay
+    rows = {'Callback: attributes':measured['callback'], 'Callback: methods':measured['methods'], 'Loop: declared attributes':measured['loop'],
+            'Learner: public names':measured['learner'],
+            'Learner: of these not fastai\'s':[k for k in measured['learner'] if k not in fastai_names],
+            'vars(learn) in a batch':measured['in_batch'], 'rules of order':rules_of_order(at),
             'lists of what a run changes':hand_kept_lists(at, changed), 'functions of complexity above 16':complex_functions(at)}
     for title,key in (('a training batch', 'batch'), ('a fit of 20 batches', 'fit'), ('a checkpoint', 'checkpoint')):
-        own,all_ = said[key]
+        own,all_ = measured[key]
         rows[f'calls in {title}: own'],rows[f'calls in {title}: all'] = own,all_
     found = densities(at)
     for r,n in found.items(): rows[f'expressions per 100 lines: {r}'] = f"{100*n['expressions']/n['lines']:.1f}"
@@ -225,7 +225,7 @@ def shown(value):
 
 @contextlib.contextmanager
 def checkout(revision):
-    "A folder with another revision of this repository"
+    "Check out another revision of this repository into a temporary folder"
     with tempfile.TemporaryDirectory() as folder:
         at = Path(folder)/'tree'
         git = ['git', '-C', str(root), 'worktree']
@@ -234,7 +234,7 @@ def checkout(revision):
         finally: subprocess.run([*git, 'remove', '--force', str(at)], check=True)
 
 def table(columns):
-    "The lines of a table; `columns` are reports by their titles"
+    "Yield the lines of a table; `columns` are reports by title"
     rows  = [*dict.fromkeys(name for report in columns.values() for name in report)]
     width = max(map(len, rows))
     yield ' '*width + ''.join(f'{title:>14}' for title in columns)
@@ -247,16 +247,16 @@ def main(args=None):
     parser.add_argument('--against', metavar='REV', help='put the numbers of this revision beside those of the checkout')
     parser.add_argument('--list', metavar='ROW', help="list what a row counts, such as 'rules of order'")
     parser.add_argument('--objects', action='store_true', help=argparse.SUPPRESS)
-    said = parser.parse_args(args)
-    if said.objects: return print(json.dumps(objects()))
+    options = parser.parse_args(args)
+    if options.objects: return print(json.dumps(objects()))
     now = report(root)
-    if said.list:
+    if options.list:
         rows = [k for k,v in now.items() if isinstance(v, list)]
-        if said.list not in rows: parser.error(f'no row {said.list!r} can be listed: there are {", ".join(rows)}')
-        return print(*now[said.list], sep='\n')
+        if options.list not in rows: parser.error(f'no row {options.list!r} can be listed: there are {", ".join(rows)}')
+        return print(*now[options.list], sep='\n')
     columns = {'here':now}
-    if said.against:
-        with checkout(said.against) as at: columns = {said.against[:12]:report(at), **columns}
+    if options.against:
+        with checkout(options.against) as at: columns = {options.against[:12]:report(at), **columns}
     print(*table(columns), sep='\n')
 
 if __name__=='__main__': main()
