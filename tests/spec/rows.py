@@ -1,4 +1,4 @@
-"""The capabilities of four trainers, one per row: fastai (1A), fastNLP (1B), Composer (1C) and pytorch-accelerated (1D).
+"""The capabilities of four trainers by row: fastai (1A), fastNLP (1B), Composer (1C) and pytorch-accelerated (1D).
 
 A row either works (the function below it exercises it) or is served in another way (the row says how and why that is
 better; often a function shows it). Rows 0.x are places where one of the four contradicts its own documentation."""
@@ -380,7 +380,8 @@ def after_backward():
 def around_a_step():
     evs = events_of(GradientAccumulation(8), nt=3, order=99)
     names = 'before_step', 'after_step', 'before_zero_grad', 'after_zero_grad'
-    assert only(evs, *names)==[*names]*2   # the gradients left at the end of an epoch are stepped too: fastNLP carries them into the next one
+    # the gradients left at the end of an epoch are stepped too: fastNLP carries them into the next one
+    assert only(evs, *names)==[*names]*2
     grads = []
     events_of(*(at(e, lambda cb: grads.append(cb.learn.model.weight.grad is not None)) for e in names[1:]))
     assert grads[:3]==[True, True, False]
@@ -938,7 +939,8 @@ def attempts():
         if cb.learn.training and len(cb.learn.x)>2: raise torch.OutOfMemoryError('full')
     with pytest.warns(UserWarning, match='out of memory'): evs = events_of(BatchEvents(), ReplayOnOOM(), at('after_pred', full), nt=1)
     assert only(evs, 'before_train_batch', 'before_replay')==['before_train_batch', 'before_replay', 'before_train_batch']
-    assert between(evs, 'before_train', 'after_train').count('before_batch')==1   # a callback that draws random numbers there is called only once
+    # a callback that draws random numbers there is called only once
+    assert between(evs, 'before_train', 'after_train').count('before_batch')==1
 
 @works('1C.11 gradients are complete and unscaled, no step is made')
 def complete_gradients():
@@ -1132,7 +1134,8 @@ def nan():
         learn,log = learner(4, cbs=[TerminateOnNaNCallback(), at('before_batch', spoil, when=lambda cb: cb.learn.iter==1, run_valid=False)]),EventLog()
         learn.add_cb(log).fit(2)
         assert 'nan or infinite' in learn.stop_reason and learn.train_iter<=3
-        assert log.events[-4:]==['after_cancel_fit', 'after_row', 'after_fit', 'cleanup']   # the row of the epoch that was cut short
+        # the row of the epoch that was cut short
+        assert log.events[-4:]==['after_cancel_fit', 'after_row', 'after_fit', 'cleanup']
         for cb in (SkipNaN(), RollBackOnNaN('1ba')):
             learn = learner(4, cbs=[cb, at('before_batch', spoil, when=lambda cb: cb.learn.iter==1 and cb.learn.epoch==0, run_valid=False)])
             with warnings.catch_warnings(): warnings.simplefilter('ignore'); learn.fit(2)
@@ -1334,7 +1337,8 @@ def processes():
 
 # The union of their events: those that have another name here
 
-renamed = dict(before_cleanup='cleanup', after_cleanup='cleanup')   # one event, called in reverse order, that every callback receives even after errors
+# one event, called in reverse order, that every callback receives even after errors
+renamed = dict(before_cleanup='cleanup', after_cleanup='cleanup')
 added = '''before_evaluate before_predict before_fetch after_fetch after_exhaust before_pred before_loss before_train_batch after_train_batch before_zero_grad
     after_cancel_zero_grad after_zero_grad batch_checkpoint epoch_checkpoint cycle_checkpoint before_cycle after_cycle before_sanity after_sanity before_validate_all
     after_validate_all after_evaluate after_predict after_exception before_cleanup after_cleanup before_save_model after_save_model before_load_model after_load_model

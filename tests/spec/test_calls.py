@@ -18,7 +18,8 @@ from oracle import TRAIN
 from toys import UnreadAccumulation, few
 
 OURS  = tuple(str(Path(o.__file__).parent) for o in (learnkit, fastcore))
-FIRST,N = 70,10   # the steps that are measured: the bar has been drawn before and is not drawn again; predictions are stored in blocks
+# the steps that are measured: the bar has been drawn before and is not drawn again; predictions are stored in blocks
+FIRST,N = 70,10
 
 class Terminal(StringIO):
     "A stream that claims to be a terminal"
@@ -58,7 +59,7 @@ def predict(watch, **kw):
 
 # calls
 class Calls:
-    "Counts calls, C functions included: `total`, and `ours` from or into learnkit and fastcore; garbage collection is off"
+    "Counts calls, also of C functions: `total`, and `ours` from or into learnkit and fastcore; the gc is off"
     def __enter__(self): self.names,self.total,self.ours = Counter(),0,0; gc.disable(); sys.setprofile(self.see); return self
     def __exit__(self, *args): sys.setprofile(None); gc.enable()
     def see(self, frame, kind, arg):
@@ -97,14 +98,19 @@ def plain_loop(watch=None):
     return dl.watch
 
 # The costs today, so that an added one is found; raise a number only if the addition is worth it
-CALLS = dict(training=61, validation=69, prediction=37)   # 7 in training replace 20 of torch's around the step; 10 in validation count the targets
+# 7 in training replace 20 of torch's around the step; 10 in validation count the targets
+CALLS = dict(training=61, validation=69, prediction=37)
 ONE   = 1700   # `learn.predict` of a sample, with a small margin; 19 hide the bar, which was drawn for each sample
 OPEN  = 81     # the same with a `Predictor`: each further call takes a hundredth of the time of a small model
-START = 2700   # making a Learner and fitting one batch, with a small margin; it was a fifth more before signatures were cached
-EPOCH = 951    # an epoch of one training batch and one validation batch; 1,920 when each event was bound again in each phase
-SAVE,BLOCK = 3550,660   # a checkpoint of a small network; what each block of a linear layer, a batch norm and a ReLU adds
+# making a Learner and fitting one batch, with a small margin; it was a fifth more before signatures were cached
+START = 2700
+# an epoch of one training batch and one validation batch; 1,920 when each event was bound again in each phase
+EPOCH = 951
+# a checkpoint of a small network; what each block of a linear layer, a batch norm and a ReLU adds
+SAVE,BLOCK = 3550,660
 FUSED = 52     # a fused step, compiled graph included; 65 when each module's hooks were checked one by one
-LINES = dict(training=143, validation=121)   # one reads the length of the phase, which a callback may change; one resets the loss, which a callback may set in `after_pred`
+# one reads the length of the phase, which a callback may change; one resets the loss, which `after_pred` may set
+LINES = dict(training=143, validation=121)
 OPS   = dict(detach=1, clone=1)            # the loss is stored without its graph
 
 NEW = len(TRAIN)-14   # events of a batch added since: each costs a call, at most four lines, and a lookup of handlers
@@ -145,7 +151,8 @@ def test_a_predictor_makes_few_calls():
 
 def test_predicting_one_sample_makes_few_calls(monkeypatch):
     "It took half as long again when the state to restore was searched: in the whole model, and in all callbacks"
-    monkeypatch.setattr('learnkit.loop.run.n_runs_begun', Counter())   # else the Learners of other tests are checked for runs in another thread
+    # else the Learners of other tests are checked for runs in another thread
+    monkeypatch.setattr('learnkit.loop.run.n_runs_begun', Counter())
     got = predict_one(Calls())
     most = ONE+45*NEW
     assert got.ours<=most, f'{got.ours} calls, where {most} are allowed:\n' + '\n'.join(f'{n:5}  {k}' for k,n in got.names.most_common())
@@ -251,7 +258,7 @@ def test_a_read_is_noticed(read):
         def after_batch(self): read(self.learn.pred.sum())
     assert fit(Reads(), Reader()).names.total()>=N and predict(Reads(), cbs=Reader()).names.total()>=N
 
-# Without fp16, as PyTorch's scaler checks once a step for infinite gradients, and without callbacks that save or validate
+# Without fp16, whose scaler checks each step for infinite gradients, and without callbacks that save or validate
 toolkit = dict(accumulate=lambda: UnreadAccumulation(64), clip=lk.GradientClip, value=lambda: lk.GradientClip(value=.1), micro=lambda: lk.MicroBatch(16), ema=lk.EMACallback,
                bf16=lambda: lk.MixedPrecision('bf16'), freeze=lk.BnFreeze, short=lambda: lk.ShortEpochCallback(1.), stop_after=lambda: lk.StopAfter(1000), mixup=lk.MixUp,
                last=lk.ChannelsLast, sched=lambda: lk.ParamScheduler(lk.one_cycle(.01)), torch_sched=lambda: lk.TorchScheduler(lambda o: torch.optim.lr_scheduler.ExponentialLR(o, .99), 'step'),

@@ -1,5 +1,6 @@
-"""The behaviour of fastai 2.8.12 that users' callbacks rely on, statement by statement. Where learnkit differs on purpose,
-the test says so. `test_spec.py` has the order of events under every Cancel, `test_fastai.py` fastai's own callbacks."""
+"""The behaviour of fastai 2.8.12 that users' callbacks rely on, statement by statement. Where learnkit differs on
+purpose, the test says so. `test_spec.py` has the order of events under every Cancel, `test_fastai.py` fastai's own
+callbacks."""
 import weakref
 from functools import partial
 
@@ -130,7 +131,7 @@ def test_subclasses_of_cancels():
     assert learn.train_iter==2 and issubclass(CancelFit, Exception) and CancelFit().args
 
 def test_callbacks_added_or_removed_during_an_event():
-    "A callback added during an event is set up and called at the next one; fastai still calls a removed one, learnkit not (DESIGN 3.6)"
+    "A callback added during an event is called from the next one on, a removed one not even in it (DESIGN 3.6)"
     log,gone = Log(),Log()
     learn = learner(cbs=[at('before_epoch', lambda s: (s.learn.add_cb(log), s.learn.remove_cb(gone)), order=-1), gone])
     learn.fit(1)
@@ -339,7 +340,7 @@ def test_end_of_a_fit():
     assert (learn.dl,learn.xb,learn.yb,learn.pred,learn.loss)==(None,(None,),(None,),None,None)
 
 def test_nothing_is_kept_alive():
-    "Predictions and `loss_grad` are freed; fastai keeps the last predictions of get_preds, and `loss_grad` with its graph"
+    "Predictions and `loss_grad` are freed; fastai keeps the last predictions of get_preds, and the loss's graph"
     kept = []
     learn = learner(cbs=at('after_pred', lambda s: kept.append(weakref.ref(s.pred))))
     learn.fit(1); learn.validate(); learn.get_preds()
@@ -355,7 +356,7 @@ def test_with_learn():
 
 @pytest.mark.parametrize('ds_idx,n', [(0,3), (1,2)])
 def test_validate(ds_idx, n):
-    "`validate` returns loss and metrics, also as `final_record`. fastai leaves the model in eval mode; here modes are kept (DESIGN 3.7)"
+    "`validate` returns `final_record`: loss and metrics. fastai leaves eval mode on; here modes are kept (DESIGN 3.7)"
     log = Log()
     learn = learner(metrics=[mae], cbs=log); log.heard.clear()
     learn.model.train()
@@ -388,7 +389,7 @@ def test_load_makes_the_optimizer(tmp_path):
 
 # 2.4 counters
 def test_counters():
-    "Counters advance at order -10 of `after_batch`, so later callbacks see the new value there; for cancelled batches too"
+    "Counters advance in `after_batch` at order -10, so later callbacks see the new value; for cancelled batches too"
     got = []
     def note(s): got.append((s.training, s.epoch, s.iter, s.n_iter, s.train_iter, round(s.pct_train, 9)))
     learn = learner(2, 1, cbs=[at('before_batch', lambda s: (note(s), s.iter==1 and throw(CancelBatch())())), at('after_batch', note)])
@@ -431,7 +432,8 @@ def test_what_is_recorded():
     assert [o.item() for o in rec.losses]==pytest.approx(smooth) and all(isinstance(o, torch.Tensor) and o.device.type=='cpu' for o in rec.losses)
     assert rec.lrs==[.05]*6 and rec.iters==[3,6] and [r[0] for r in rec.values]==pytest.approx([smooth[2],smooth[5]])
     assert float(learn.smooth_loss)==pytest.approx(smooth[-1]) and all(type(o) is float for r in rec.values for o in r)
-    learn.fit(1); assert len(rec.losses)==len(rec.lrs)==3 and rec.losses[0].item()==pytest.approx(losses[6])   # a new fit starts again
+    # a new fit starts again
+    learn.fit(1); assert len(rec.losses)==len(rec.lrs)==3 and rec.losses[0].item()==pytest.approx(losses[6])
 
 def cells(row): return [v for k,v in row.items() if k not in ('epoch','time')]
 NONE = dict(CancelTrain=[None,'v','v'], CancelValid=['v',None,None], CancelEpoch=['v',None,None])
@@ -477,7 +479,7 @@ def classes(**kw):
 
 @pytest.mark.parametrize('kw', [{}, dict(shuffle=True), dict(drop_last=True), dict(shuffle=True, drop_last=True)], ids=str)
 def test_get_preds_is_in_order(kw):
-    "Predictions are complete and in the order of the dataset for any loader; activated, decoded, with per-sample losses"
+    "Predictions, decoded ones and per-sample losses are complete and in the order of the dataset for any loader"
     learn = classes(**kw)
     inp,preds,targs,dec,losses = learn.get_preds(with_input=True, with_decoded=True, with_loss=True)
     out = learn.model(x).detach()
@@ -566,7 +568,7 @@ def test_absent_attributes():
     assert hasattr(learn, 'smooth_loss') and learn.parameters and not hasattr(learn, 'lr_finder')
 
 def test_attributes_to_read():
-    "The attributes of DESIGN 4 can be read by delegation in the events of a batch"
+    "The attributes of DESIGN 4 can be read by delegation in a batch"
     names = '''model dls dl loss_func opt opt_func lr wd cbs metrics path model_dir xb yb x y batch pred loss loss_grad n_epoch epoch n_iter iter
         train_iter pct_train training mode recorder state logger to_detach'''.split()
     missing = set()

@@ -2,10 +2,10 @@
 epoch, evaluators, safe points and checkpoints is compared with an oracle that was written from a diagram of the loop,
 not from the code.
 
-It differs from that diagram in four points. The sanity check and loading a checkpoint run inside `before_fit`, when all callbacks
-are set up. A cycle of batches begins when its first batch has been fetched. Extra validation after an epoch runs in
-`after_epoch`, when the row of the epoch is recorded. Gradients are complete at `before_step`, where they are unscaled
-and clipped, so `after_train_batch` comes with it."""
+It differs from that diagram in four points. The sanity check and loading a checkpoint run inside `before_fit`, when all
+callbacks are set up. A cycle of batches begins when its first batch has been fetched. Extra validation after an epoch
+runs in `after_epoch`, when the row of the epoch is recorded. Gradients are complete at `before_step`, where they are
+unscaled and clipped, so `after_train_batch` comes with it."""
 from itertools import chain, combinations
 
 import pytest, torch
@@ -98,7 +98,7 @@ def test_after_an_error_anywhere(tmp_path_factory):
         assert [n for n,_ in log.events]==expected, e
 
 def test_extensions_do_not_move_core_events(tmp_path):
-    "Added events lie between those of the core, or in a mode of their own: no event of the core is moved, added or lost"
+    "Added events lie between those of the core, or in their own mode: no event of the core is moved, added or lost"
     own = events_of([k for k in makers if k!='parts'], tmp_path)
     assert [e for e,mode in own if mode=='fit' and not e.endswith(('after_row','cycle','checkpoint','sanity','validate_all','train_batch'))]==[*oracle(())]
 

@@ -1,5 +1,5 @@
-"""`Learner.fit` compared with a plain PyTorch loop: weights, losses, buffers and random numbers are the same bit for bit
-with any optimizer, schedule, accumulation, clipping, precision and loader; and again in another process, in another
+"""`Learner.fit` compared with a plain PyTorch loop: weights, losses, buffers and random numbers are the same bit for
+bit with any optimizer, schedule, accumulation, clipping, precision and loader; and again in another process, in another
 folder, and a hundred times over."""
 import gc, hashlib, os, subprocess, sys, threading, warnings, weakref
 from contextlib import nullcontext
@@ -118,7 +118,8 @@ def test_two_hundred_fits_leak_nothing(tmp_path):
     class Held(TensorDataset): pass
     def go(i):
         ds = Held(torch.randn(16, 6), torch.randint(3, (16,)))
-        model = nn.Sequential(nn.Linear(6, 300), nn.BatchNorm1d(300), nn.Dropout(.3), nn.Linear(300, 3))   # large enough that one leaked model would show in the memory
+        # large enough that one leaked model would show in the memory
+        model = nn.Sequential(nn.Linear(6, 300), nn.BatchNorm1d(300), nn.Dropout(.3), nn.Linear(300, 3))
         learn = Learner((DataLoader(ds, 4, shuffle=True), DataLoader(ds, 8)), model, nn.CrossEntropyLoss(), Adam, path=tmp_path, metrics=accuracy,
                         cbs=[CSVLogger(), GradientClip(), EMACallback(.9)])
         def fail(self): raise ValueError('x')
@@ -161,4 +162,5 @@ def test_no_more_memory_than_a_plain_loop(acc):
         model = nn.Sequential(nn.Linear(6, 500), nn.ReLU(), nn.Linear(500, 300), nn.ReLU(), nn.Linear(300, 3))
         with Live() as live: run(train, valid, model, 2, torch.optim.AdamW, None, .01, acc, .5, False, 10)
         most.append(live.most)
-    assert 2*600_000<most[0] and most[1]<=1.01*most[0], most   # this includes the two moments for each of 150 000 weights
+    # this includes the two moments for each of 150 000 weights
+    assert 2*600_000<most[0] and most[1]<=1.01*most[0], most

@@ -170,7 +170,8 @@ class Stage:
         return None, [], ''
 
     def faults(self, e, where, notes):
-        "What is wrong with `e`: it must be the object that was raised, with its arguments and a note of the place, or name the lost Cancel"
+        """What is wrong with `e`: it must be the object that was raised, with its arguments and a note of the place, or
+        name the lost Cancel"""
         if where:
             _,args,cb = where
             res = ['other arguments'] if e.args != args else []
@@ -223,7 +224,8 @@ LEAST = {'fit matrix':200, 'fit relatives':240, 'fit sources':170, 'fit cleanup'
              for what,n in dict(matrix=90, relatives=55, sources=33, cleanup=50).items()}}
 
 def sweep(name, plays, turn=None, fresh=False, **kw):
-    "Compare all `plays`, or every fifth from `turn` on, on one Learner, replaced after a difference: later plays show what a run broke"
+    """Compare all `plays`, or every fifth from `turn` on, on one Learner, replaced after a difference: later plays show
+    what a run broke"""
     stage,bad,n = Stage(**kw),[],0
     for play in plays if turn is None else itertools.islice(plays, turn, None, 5):
         n += 1
@@ -294,7 +296,7 @@ RUNS = {'fit': ('fit',2), 'validate': ('validate',), 'predict': ('predict',)}
 BELOW,EQUAL,ABOVE = -99,70,99
 
 def trio(order, acts):
-    "Two callbacks that only record, first and last in order, and one that acts; with an equal order it comes before the last"
+    "Two callbacks that only record, first and last, and one that acts; with equal order it comes before the last"
     return [Part('Low', -50), Part('Raiser', order, acts), Part('High', EQUAL)]
 
 def positions(kind):
@@ -309,7 +311,8 @@ def then(e):
     return (('fit',1),('validate',)) if e in ERRORS else (('validate',),)
 
 EACH = [*CANCELS.values(), BOTH, *ERRORS]
-TURNS = [0, *slow(1, 2, 3, 4)]   # every fifth play, with another offset each; 5 divides neither 8 nor 13, the numbers of exceptions
+# every fifth play, with another offset each; 5 divides neither 8 nor 13, the numbers of exceptions
+TURNS = [0, *slow(1, 2, 3, 4)]
 
 @few(1, 3)
 @pytest.mark.parametrize('kind', RUNS)
@@ -520,7 +523,7 @@ def test_muted_before_the_run():
     assert [t[1] for t in s.trace] == received()
 
 def test_added_and_removed():
-    "An added callback receives events from the next one on; a removed one only its own cleanup, not even the current event"
+    "An added callback receives events from the next one on; a removed one receives only its own cleanup"
     at = [('before_fit',0), ('before_batch',1), ('after_loss',2), ('after_epoch',0), ('cleanup',0)]
     acts = [lambda o: ('add', Part('C', o)), lambda o: ('remove', 'B'), lambda o: ('remove', 'A')]
     sweep('listening', [Play((('fit',2),('fit',1)), [Part('A', 0, {p: act(o)}), Part('B', o)])
@@ -621,6 +624,6 @@ def test_without_targets():
 
 @pytest.mark.slow
 def test_enough_cases():
-    "The whole file compares at least this many plays; with several test processes each turn checks its own number (`LEAST`)"
+    "The whole file compares at least this many plays; in parallel runs each turn checks its own number (`LEAST`)"
     if len(CASES) < 15 or 'PYTEST_XDIST_WORKER' in os.environ: pytest.skip('not all tests ran in this process')
     assert sum(CASES.values()) > (10_000 if os.environ.get('LEARNKIT_SWEEP') else 7_000)

@@ -1,5 +1,5 @@
-"""One Learner in several threads; inference within runs, at every event and after errors; copies, pickles and freed memory.
-Whatever may deadlock runs in a thread with a time limit."""
+"""One Learner in several threads; inference within runs, at every event and after errors; copies, pickles and freed
+memory. Whatever may deadlock runs in a thread with a time limit."""
 import copy, gc, inspect, pickle, re, threading, weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial

@@ -1,6 +1,6 @@
-"""Inference leaves no trace: at any event, over any loader and with any callbacks, all state is bit for bit the same before
-and after it, and a fit has the same weights with and without it. The same for `lr_find` and `learn.unchanged`, which
-train and restore."""
+"""Inference leaves no trace: at any event, over any loader and with any callbacks, all state is bit for bit the same
+before and after it, and a fit has the same weights with and without it. The same for `lr_find` and `learn.unchanged`,
+which train and restore."""
 import gc, multiprocessing, random, re, threading, warnings
 from functools import partial
 import numpy as np, pytest, torch
@@ -171,7 +171,7 @@ def test_the_recording_finds_each_change(touch):
     finally: torch.set_autocast_cache_enabled(True)
 
 def test_the_recording_waits_for_workers_of_other_loaders():
-    "Workers of an earlier test's loader, which another thread was collecting, were in one recording and not in the next"
+    "Workers of an earlier test's loader, while another thread collected it, were in one recording and not the next"
     class Cycle: pass
     o = Cycle()
     o.dl,o.me = plain(num_workers=2, persistent_workers=True).train,o
@@ -211,7 +211,8 @@ def alone(path):
     "Whether a change may stay outside of a run: the result, and state that model, loss and metrics store"
     return in_run(path) or re.match(r'learn\.(final_record|model|_metrics|loss_func)\b', path) is not None
 
-LIVE = r"\.(device_type|stopwatch|ran|preds)\b"   # these are set in each phase, depend on time, or are the result of FetchPredsCallback
+# these are set in each phase, depend on time, or are the result of FetchPredsCallback
+LIVE = r"\.(device_type|stopwatch|ran|preds)\b"
 class Looks(Callback):
     "Calls `look` at one event of each epoch, and records what it changed"
     def __init__(self, look, ev, order=0, training=True):
@@ -247,8 +248,9 @@ def check(name, make, look, ev, **kw):
 @pytest.mark.parametrize('look', ['preds_train', *slow(*(k for k in LOOKS if k!='preds_train'))])
 @pytest.mark.parametrize('kind', LOADERS)
 def test_in_a_fit(kind, look):
-    """Inference over every kind of loader. `get_preds(0)` used to draw from weighted, subset and replacement samplers, custom batch samplers and
-    augmenting datasets, even with `reorder=False`, as did `validate()` where both loaders share a generator; a model's state and counters changed"""
+    """Inference over every kind of loader. `get_preds(0)` used to draw from weighted, subset and replacement samplers,
+    custom batch samplers and augmenting datasets, even with `reorder=False`, as did `validate()` where both loaders
+    share a generator; a model's state and counters changed"""
     for ev in ('after_batch','before_batch','after_pred','after_backward','before_train','after_epoch','before_fit')[:7 if kind=='shuffle' else 3]:
         check(kind, lambda: learner(LOADERS[kind]()), look_at(kind, look), ev)
     check(kind, lambda: learner(LOADERS[kind]()), look_at(kind, look), 'after_batch', training=False)
@@ -257,7 +259,7 @@ def test_in_a_fit(kind, look):
 @pytest.mark.parametrize('look', ['validate', *slow('preds_train','unordered','validate_train','tta','mc')])
 @pytest.mark.parametrize('kind', ['one_persistent', *slow(*(k for k in WORKERS if k!='one_persistent'))])
 def test_workers_in_use(kind, look):
-    "Inference over the loader of a fit reset the one iterator of its persistent workers: an epoch of 16 batches ended after 4"
+    "Inference reset the only iterator of a loader with persistent workers: an epoch of 16 batches ended after 4"
     seen = []
     def make(): seen.clear(); return learner(WORKERS[kind](), cbs=at('after_batch', lambda cb: seen.append(cb.training), lambda cb: cb.mode=='fit'))
     fit_with(make, None, None)
@@ -316,7 +318,8 @@ def test_with_callbacks(cb, look, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     count = iter(range(1000))
     def make(): return learner(plain(shuffle=True), cbs=CALLBACKS[cb](), path=tmp_path/str(next(count)))
-    moments = [(ev,o) for i,ev in enumerate(MOMENTS) for o in (-60, 95)][hash_of(cb+look)%5::5]   # a fifth of the events; all would take an hour
+    # a fifth of the events; all would take an hour
+    moments = [(ev,o) for i,ev in enumerate(MOMENTS) for o in (-60, 95)][hash_of(cb+look)%5::5]
     for ev,order in moments: check(cb, make, LOOKS[look], ev, order=order)
 
 def hash_of(s): return sum(map(ord, s))
@@ -345,8 +348,9 @@ TRIALS = dict(lr_find=lr_find, trial=trial, interrupted=interrupted)
 @pytest.mark.parametrize('kind', ['own_sampler','batch_sampler','subset_of','iterable','function', *slow(*(k for k in {**LOADERS, **WORKERS} if k not in
                                   ('own_sampler','batch_sampler','subset_of','iterable','function')))])
 def test_trials(kind, way, opt):
-    """A trial used to leave changes in lists and dictionaries of modules, `RandomState`s, generators below the dataset, counters of datasets and
-    samplers, loss objects, `learn.state`, callbacks without `saves`, and in which parameters are trained"""
+    """A trial used to leave changes in lists and dictionaries of modules, `RandomState`s, generators below the dataset,
+    counters of datasets and samplers, loss objects, `learn.state`, callbacks without `saves`, and in which parameters
+    are trained"""
     def run(way):
         learn = learner({**LOADERS, **WORKERS}[kind](), cbs=Collects(), loss=Loss, opt_func=opt)
         for _ in range(2):
@@ -369,7 +373,7 @@ def test_a_generator_that_cannot_be_rewound_warns():
     assert learn.dls.valid.dataset.n==N
 
 def test_two_threads_draw_no_number_twice():
-    "`validate()` restored the generator that another thread also draws from: a Learner there drew 90 distinct numbers of 400"
+    "`validate()` used to restore a generator that another thread draws from: of 400 numbers there 90 were distinct"
     drawn,go = [],threading.Event()
     def draw(cb): drawn.append(torch.rand(1).item()); go.set()
     a,b = learner([listed().train*20], cbs=at('before_batch', draw)),learner(plain(shuffle=True))
@@ -383,7 +387,8 @@ def test_two_threads_draw_no_number_twice():
     assert any('another thread ran a Learner' in str(w.message) for w in warned)
 
 def test_random_predictions():
-    "Predictions with dropout differ from call to call, even in a fit, without changing it; between runs a seed repeats them"
+    """Predictions with dropout differ from call to call, even in a fit, without changing it; between runs a seed
+    repeats them"""
     mc = partial(Learner.get_preds, cbs=MCDropoutCallback)
     net = lambda: nn.Sequential(nn.Linear(4,8), nn.Dropout(.5), nn.Linear(8,1))
     learn = learner(listed(), net=net)

@@ -3,10 +3,10 @@
     pip install cosmic-ray                               # makes the changes, with its own dependencies
     python tests/structure/mutants.py loop.loop data.batch   # these modules; by default those of `loop`. --list shows the changes
 
-Each mutant is a module with one change: an operator, a constant, a negated condition, a removed statement. A forked process
-imports it in place of the original, and runs the notebooks that export it, its tests in `tests/parts` and those of
-`about_all`, until one fails. A mutant that survives them all is printed with its line: either a test is missing, or the change
-makes no difference. The unchanged module must survive first, else every mutant would seem to be found."""
+Each mutant is a module with one change: an operator, a constant, a negated condition, a removed statement. A forked
+process imports it in place of the original, and runs the notebooks that export it, its tests in `tests/parts` and those
+of `about_all`, until one fails. A mutant that survives them all is printed with its line: either a test is missing, or
+the change makes no difference. The unchanged module must survive first, else every mutant would seem to be found."""
 import argparse, ast, contextlib, importlib.abc, importlib.util, json, os, random, re, signal, sys, time
 from pathlib import Path
 

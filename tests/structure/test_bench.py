@@ -29,7 +29,8 @@ def clock(*times):
 
 def test_ratios_of_alternating_runs():
     base,ratios = tools.in_turn(3, clock(2., 2., 4., 4., 10., 10.), a=clock(3., 4., 5.), b=clock(2., 8., 5.))
-    assert base==4. and ratios=={'a':(1., .75, 1.25), 'b':(1., .75, 1.5)}   # ratios of adjacent runs, not of medians: 3/2 4/4 5/10
+    # ratios of adjacent runs, not of medians: 3/2 4/4 5/10
+    assert base==4. and ratios=={'a':(1., .75, 1.25), 'b':(1., .75, 1.5)}
 
 def test_each_runs_next_to_the_first_and_the_order_alternates():
     seen = []
@@ -360,7 +361,8 @@ def test_the_clock_runs_from_a_batch_to_the_last_one(monkeypatch):
     monkeypatch.setattr(processes, 'cpu', lambda: 10*next(times))
     monkeypatch.setattr(processes.time, 'perf_counter', lambda: next(times))
     clocked = processes.Clocked(range(processes.WARM+5))
-    assert [*clocked]==[*range(processes.WARM+5)] and clocked.spent==(20, 2)   # the clock is read twice, however many batches are in between
+    # the clock is read twice, however many batches are in between
+    assert [*clocked]==[*range(processes.WARM+5)] and clocked.spent==(20, 2)
 
 class Forked(Fork):
     "Runs a script in a fork of this process, which has done the imports: that saves five seconds each"

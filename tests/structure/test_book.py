@@ -18,7 +18,7 @@ def unbuilt(at, files=('small.py','digits.py')):
         yield from (f'{f}: {n.name}' for n in ast.parse(src).body if hasattr(n, 'name') and ast.get_source_segment(src, n) not in shown)
 
 def faults(at):
-    "Yield violations of the form of a chapter: short introduction, exercises with an answer each, and a section on the source"
+    "Yield violations of the form of a chapter: short introduction, exercises with answers, a section on the source"
     for p in chapters(at):
         md,code = cells(p, 'markdown'),cells(p, 'code')
         heads = re.findall(r'^## (.*)', '\n'.join(md), re.M)

@@ -1,7 +1,7 @@
 """Counts in the documentation are true: each is computed here.
 
-`claims` lists them: the file, a pattern with the number, and a function that computes it. A number of how-tos, chapters,
-libraries … that is in a text but not in the table fails: add it, or write the text without a number.
+`claims` lists them: the file, a pattern with the number, and a function that computes it. A number of how-tos,
+chapters, libraries … that is in a text but not in the table fails: add it, or write the text without a number.
 """
 import json, re, sys
 from pathlib import Path
@@ -46,7 +46,7 @@ claims = [('Makefile', f'and {number} other libraries', peers),
           (sets, f'training sets: {number} jobs', lambda: parts(sets)),
           ('nbs/examples/transformers_classifier.ipynb', f'kept: {number} lines', lambda: lines('nbs/examples/transformers_classifier.ipynb', 'keep_best = ')),
           ('nbs/howto/clip_gradients.ipynb', f'{number} lines log it', logged)]
-# Numbers that do not change, as they are of past work, of the page itself or of other libraries, or are checked by test_recorded
+# Numbers of past work, of the page itself or of other libraries, which do not change; test_recorded checks some
 facts = ['values in 64 jobs', 'up to three notebooks', '361 tests of six libraries were translated', 'Three jobs: a small network']
 
 texts = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'Makefile',   # nbs/README.md is generated from the others

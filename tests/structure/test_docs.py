@@ -55,7 +55,8 @@ def names():
             if isinstance(f, ast.FunctionDef): res.append(Name(mod, k, f, mod))
             if not c: continue
             made  = _stubs.constructor(c)
-            above = {n for b in c.mro()[1:] for n in b.methods} | {*Word.known}   # such an attribute is documented by its Word
+            # such an attribute is documented by its Word
+            above = {n for b in c.mro()[1:] for n in b.methods} | {*Word.known}
             res.append(Name(mod, k, made and made.f, made and made.mod, c))
             res += [Name(mod, f'{k}.{n}', ms[0].f, ms[0].mod, c) for n,ms in c.methods.items() if not isinstance(ms, str)
                     and n[0]!='_' and not handler.match(n) and (n not in above or ast.get_docstring(ms[0].f) and n not in Word.known)]

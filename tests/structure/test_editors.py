@@ -255,7 +255,8 @@ def test_every_public_type_is_known(tmp_path):
     "`--verifytypes` knows the type of every public name, with its parameters and results"
     shutil.copytree(root/lib, tmp_path/lib, ignore=shutil.ignore_patterns('__pycache__'))
     (tmp_path/'empty').mkdir()
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get('PATH', '')])   # this mode looks for packages in the first python of PATH
+    # this mode looks for packages in the first python of PATH
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get('PATH', '')])
     found = checked('--verifytypes', lib, '--ignoreexternal', cwd=tmp_path/'empty', env={**os.environ, 'PYTHONPATH':str(tmp_path), 'PATH':path})['typeCompleteness']
     assert found['pyTypedPath'] and found['exportedSymbolCounts']['withKnownType'] > 2000
     unclear = {s['name'] for s in found['symbols'] if s['isExported'] and not (s['isTypeKnown'] and not s['isTypeAmbiguous'])}
@@ -375,10 +376,10 @@ def test_pyright_completes_and_documents(tmp_path):
 # the package itself
 
 def checkable(at, to):
-    """Write copies of the modules under `at` in which a type checker sees what `@patch` does, with the same line numbers.
+    """Write copies of the modules under `at`, with the same line numbers, in which a type checker sees what `@patch` does.
 
-    A class is renamed and derived from its own stub, so that it has its patched methods; everywhere else its name refers to
-    the stub. Names of fastcore, which has no types, are replaced: `patch` does nothing, `L` has types."""
+    A class is renamed and derived from its own stub, so that it has its patched methods; everywhere else its name
+    refers to the stub. Names of fastcore, which has no types, are replaced: `patch` does nothing, `L` has types."""
     for p in sorted((at/lib).rglob('*.py')):
         rel = p.relative_to(at)
         if p.name in ('_modidx.py', 'all.py') or rel.parts == (lib, '__init__.py'): continue
@@ -403,8 +404,8 @@ def checkable(at, to):
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text('\n'.join(lines) + '\n')
 
-# The current numbers of errors, which may only go down. Most are of attributes that are None until they are set. Only the
-# rule against private functions is off, as some functions of torch have no other name (`torch._foreach_norm`).
+# The current numbers of errors, which may only go down. Most are of attributes that are None until they are set. The rule
+# against private functions is off, as some functions of torch have no other name (`torch._foreach_norm`).
 most = dict(reportAttributeAccessIssue=44, reportArgumentType=45, reportOptionalMemberAccess=27, reportCallIssue=10, reportReturnType=10,
             reportOperatorIssue=8, reportAssignmentType=5, reportOptionalCall=4, reportGeneralTypeIssues=3, reportOptionalOperand=3,
             reportOptionalIterable=1, reportOptionalSubscript=1)

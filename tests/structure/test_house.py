@@ -13,8 +13,10 @@ import pytest
 root = Path(__file__).resolve().parents[2]
 lib  = 'learnkit'
 
-max_width,max_defs = 120,3   # as in CONTRIBUTING.md; lines and modules have no limit: what counts is what a reader must understand
-rooms = 'loop data optim measure learner callbacks observe recovery processes speed contrib'.split()   # each imports only from itself and those before it
+# as in CONTRIBUTING.md; lines and modules have no limit: what counts is what a reader must understand
+max_width,max_defs = 120,3
+# each imports only from itself and those before it
+rooms = 'loop data optim measure learner callbacks observe recovery processes speed contrib'.split()
 flat  = '__init__','all','_modidx'   # modules outside of subpackages: the two short imports, and the index of nbdev
 
 def modules(at=root): return [p for p in sorted((at/lib).rglob('*.py')) if p.name not in ('_modidx.py', '__init__.py', 'all.py')]
@@ -63,7 +65,8 @@ def circles(at):
     own  = {name_of(p, at):p for p in modules(at)}
     need = {me: {m for m,_ in imports(p, at, ast.iter_child_nodes)} & own.keys() for me,p in own.items()}
     while first := {me for me,ms in need.items() if not ms & need.keys()}: need = {me:ms for me,ms in need.items() if me not in first}
-    while last := need.keys() - set().union(*need.values()): need = {me:ms for me,ms in need.items() if me not in last}   # not part of a cycle, only import from one
+    # not part of a cycle, only import from one
+    while last := need.keys() - set().union(*need.values()): need = {me:ms for me,ms in need.items() if me not in last}
     yield from ((me, f'imports {m}, which imports it: move what both need into an earlier module') for me,ms in sorted(need.items()) for m in sorted(ms & need.keys()))
 
 def assigned(t): return {o.id for o in ast.walk(t) if isinstance(o, ast.Name)}
@@ -139,7 +142,7 @@ def inherited(cls, name, known):
     return False
 
 def public(at):
-    "Yield the public functions, classes and methods as module, name and node, without methods that a base class documents"
+    "Yield public functions, classes and methods as module, name and node, unless a base class documents the method"
     known = methods(at)
     for p in modules(at):
         me = name_of(p, at)
@@ -190,8 +193,8 @@ def bound(tree):
             yield from ((o.id, n.lineno) for o in stored if isinstance(o, ast.Name))
 
 def twice(at):
-    """Names that are defined twice in a file, where the second replaces the first: all names of a module, whose code comes
-    from several notebooks; functions and classes of a test file"""
+    """Names that are defined twice in a file, where the second replaces the first: all names of a module, whose code
+    comes from several notebooks; functions and classes of a test file"""
     for p in [*modules(at), *sorted((at/'tests').rglob('*.py'))]:
         names = {*bound(tree_of(p))} if p.is_relative_to(at/lib) else {(n.name, n.lineno) for n in tree_of(p).body
                  if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and not is_patched(n)}

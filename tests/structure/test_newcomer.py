@@ -1,5 +1,5 @@
-"""The steps of a newcomer, as in CONTRIBUTING.md: add an event, a callback and a metric to a copy of the tree, run `make lib`
-and `make check`, and commit. Only the files that they edit and those that `make lib` writes change.
+"""The steps of a newcomer, as in CONTRIBUTING.md: add an event, a callback and a metric to a copy of the tree, run
+`make lib` and `make check`, and commit. Only the files that they edit and those that `make lib` writes change.
 """
 import json, os, re, shutil, subprocess, sys
 from pathlib import Path
@@ -140,9 +140,9 @@ learn.validate()
 @few(0, 0)   # takes a minute, mostly for checks that `make test` runs anyway
 @needs_nbdev
 def test_few_files_are_touched(house):
-    """A callback changes three files, a metric two, a how-to two, an event six; a new module, here one per subpackage, its two
-    files and the list in `98_all`. `make lib` writes the generated ones. `make check` fails only where an event needs
-    manual changes, and lists them; callback and metric then have their documentation"""
+    """A callback changes three files, a metric two, a how-to two, an event six; a new module, here one per subpackage,
+    its two files and the list in `98_all`. `make lib` writes the generated ones. `make check` fails only where an event
+    needs manual changes, and lists them; callback and metric then have their documentation"""
     path,other = house.at/'nbs/callbacks/40c_label_noise.ipynb',house.at/'nbs/howto/count_misses.ipynb'
     old = json.loads((root/'nbs/callbacks/40b_mixup.ipynb').read_text(encoding='utf-8'))
     def write(to, cells): to.write_text(json.dumps(dict(old, cells=cells), indent=1, ensure_ascii=False) + '\n', encoding='utf-8')

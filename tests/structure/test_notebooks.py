@@ -1,8 +1,8 @@
 """Runs every notebook from top to bottom in a process of its own.
 
-It runs and skips the same cells as `nbdev_test`, but without nbdev, so that it works with every fastcore. To run a single
-notebook: `python tests/structure/test_notebooks.py nbs/data/00_nested.ipynb`. The tests start one server, which imports
-PyTorch, IPython and learnkit, and fork it for each notebook: that saves three seconds a notebook.
+It runs and skips the same cells as `nbdev_test`, but without nbdev, so that it works with every fastcore. To run a
+single notebook: `python tests/structure/test_notebooks.py nbs/data/00_nested.ipynb`. The tests start one server, which
+imports PyTorch, IPython and learnkit, and fork it for each notebook: that saves three seconds a notebook.
 
 A cell whose stored output is plain text must print the same words again. Numbers may differ from machine to machine.
 """
@@ -18,7 +18,8 @@ root = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(root/'nbs')]
 import _build
 
-jobs = 'gan actor_critic distillation byol tabular_cv unet search char_gpt'.split()   # faults/test_jobs.py runs and kills these
+# faults/test_jobs.py runs and kills these
+jobs = 'gan actor_critic distillation byol tabular_cv unet search char_gpt'.split()
 # These start processes that import PyTorch again, or compile
 long = '''30b_fully_shard 35a_signals 20c_several_processes 25c_virtual_shards 15a_fused_step 15b_profile_fused 10c_step_compiler 00a_functional_optim
     20b_recompute'''.split()
@@ -56,7 +57,7 @@ def seed_all():
     random.seed(seed); np.random.seed(seed); torch.manual_seed(seed)
 
 def run(path, flags):
-    "Run the code cells of a notebook in one namespace, up to the first that fails; return whether one failed or is outdated"
+    "Run the code cells of a notebook up to the first that fails; return whether one failed or is outdated"
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
     shell = InteractiveShell.instance(config=Config(HistoryManager=dict(enabled=False)), colors='NoColor')
@@ -94,7 +95,8 @@ def end(status):
 
 def serve():
     "Read pairs of a notebook and a log file; run each notebook in a fork that writes to its log; print the exit status"
-    import IPython.core.interactiveshell, fastcore.test, matplotlib.pyplot, sklearn.datasets, torch.utils.data   # slow to import
+    # slow to import
+    import IPython.core.interactiveshell, fastcore.test, matplotlib.pyplot, sklearn.datasets, torch.utils.data
     import learnkit.all   # each fork has its own unmodified copy
     torch.optim.SGD([torch.ones(1)])   # imports the compiler, which takes a second
     torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 1   # as in conftest.py

@@ -1,8 +1,8 @@
 """The library does not read frames, bytecode or stacks of other threads, nor look up attributes by name on objects that
 delegate to others.
 
-Both lists of exceptions can only shrink. `make check` fails if a case is added; `make test` fails if a listed case no longer
-exists, so that it cannot come back.
+Both lists of exceptions can only shrink. `make check` fails if a case is added; `make test` fails if a listed case no
+longer exists, so that it cannot come back.
 """
 import ast
 from collections import Counter
@@ -50,7 +50,7 @@ still_reached = {
     'measure.batch_weight._get_default_ignored: co_varnames',
 }
 
-# `hasattr(cb, 'writer')` looks in the callback, then its Learner, then the model: look in `type(cb)` or `vars(cb)` instead
+# `hasattr(cb, 'writer')` looks in the callback, its Learner and the model: look in `type(cb)` or `vars(cb)` instead
 
 delegating = {'Callback','Learner','Loop','Dispatcher'}
 def is_delegating(node, inside, of_callbacks):

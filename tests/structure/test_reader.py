@@ -1,5 +1,5 @@
-"""From the README, at most three clicks on relative links lead to the notebook whose exported code defines a name; the first
-click is on a link whose text, or the line around it, has the word that the reader looks for.
+"""From the README, at most three clicks on relative links lead to the notebook whose exported code defines a name; the
+first click is on a link whose text, or the line around it, has the word that the reader looks for.
 """
 import ast, inspect, json, os, re, subprocess, sys
 from pathlib import Path

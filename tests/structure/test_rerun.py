@@ -17,10 +17,12 @@ def picture(a):
     return dict(output_type='display_data', data={'image/png':base64.b64encode(f.getvalue()).decode()})
 
 def test_varying_details_are_equal():
-    assert _build.alike([stream('a\n'), stream('loss 0.48309\n')], [stream('a\nloss 0.48310\n')])   # the split into streams, the last digit
+    # the split into streams, the last digit
+    assert _build.alike([stream('a\n'), stream('loss 0.48309\n')], [stream('a\nloss 0.48310\n')])
     assert _build.alike([stream('epoch 3 00:01 1:02:03 <A at 0x7f12>')], [stream('epoch 3 00:02 1:02:04 <A at 0x8f13>')])
     assert _build.alike([html('<style>\nold\n</style><td>0.5</td><td>00:00</td>')], [html('<style>new</style><td>0.5</td><td>00:01</td>')])
-    assert _build.alike([stream('weights 076db722 076db722')], [stream('weights 41aa0e1f 41aa0e1f')])   # hashes differ with the rounding of processors
+    # hashes differ with the rounding of processors
+    assert _build.alike([stream('weights 076db722 076db722')], [stream('weights 41aa0e1f 41aa0e1f')])
     assert _build.alike([stream('step 77 is 27 batches after 50.pth\n')], [stream('step 77 is 27 batches after 50.pth, about 00:07\n')])
     assert _build.alike([], [])
 
@@ -60,7 +62,7 @@ def test_pictures_are_compared():
     assert not _build.alike([picture(a)], []) and not _build.alike([picture(a)], [picture(a[:20])])
 
 def test_pictures_are_stored_with_a_palette():
-    "A palette shrinks a plot to less than half of its bytes; a photograph keeps its colours. `make lib` converts pictures"
+    "A palette takes less than half of a plot's bytes; a photograph keeps its colours. `make lib` converts pictures"
     from matplotlib.figure import Figure
     def drawn(figure):
         f = io.BytesIO(); figure.savefig(f, format='png')

@@ -1,5 +1,5 @@
-"""The documentation site, as `make docs` builds it, has no warnings and no dead links, and fetches nothing from other sites.
-It is built once for all tests here."""
+"""The documentation site, as `make docs` builds it, has no warnings and no dead links, and fetches nothing from other
+sites. It is built once for all tests here."""
 import importlib, inspect, json, os, pkgutil, re, shutil, socket, subprocess, sys, time, zlib
 from html.parser import HTMLParser
 from importlib.util import find_spec

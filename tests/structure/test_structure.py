@@ -1,8 +1,8 @@
-"""The parts of the project agree: the package is what the notebooks export, the notebooks are clean and in import order,
-a module uses no undefined name, the README is current, and no file has a path of one machine.
+"""The parts of the project agree: the package is what the notebooks export, the notebooks are clean and in import
+order, a module uses no undefined name, the README is current, and no file has a path of one machine.
 
-Each check is a function that lists the faults of a tree. Its test requires none in this tree, and that faults planted in a
-copy are found.
+Each check is a function that lists the faults of a tree. Its test requires none in this tree, and that faults planted
+in a copy are found.
 """
 import ast, builtins, dis, importlib, inspect, json, os, re, shutil, subprocess, sys, types
 from collections import defaultdict
@@ -172,7 +172,8 @@ def chapters(at):
     return {p.relative_to(at/'nbs').as_posix(): exports(p) for p in nbs}
 
 def disorder(at):
-    "Notebooks that have no unique number, export a module of another subpackage, or import a module that no earlier one exports"
+    """Notebooks that have no unique number, export a module of another subpackage, or import a module that no earlier
+    one exports"""
     nbs,res = chapters(at),[]
     homeless = {p.relative_to(at/'nbs').as_posix() for p in notebooks(at)} - {*nbs}
     res += [f'{nb}: in no room' for nb in homeless if not re.match(r'(book|howto|examples)/|index\.ipynb', nb)]
@@ -222,7 +223,7 @@ def test_notebooks_stand_in_import_order(planted):
         assert any(f.startswith(s) for f in faults), (s, faults)
     assert len(faults) == 10, faults   # the tenth is the notebook whose number the twin has
 
-# an event is defined by a line in the table and a line in the loop; other places are generated, or are listed by this check
+# an event is a line in the table and a line in the loop; this check lists the other places that are not generated
 
 def fired(p):
     "The events that a module fires, as pairs of line and event"
@@ -542,7 +543,7 @@ def test_pins_support_the_oldest_python():
 eager = [p for p in py_modules if p.relative_to(root/lib).as_posix() != 'contrib/sklearn.py']
 
 def test_import_is_light_and_changes_nothing():
-    "It loads no heavy package, and keeps the display of bars and all signal handlers, even when StopOnSignal is created"
+    "It loads no heavy package, and keeps bars and signal handlers as they are, even when StopOnSignal is created"
     heavy = 'matplotlib pandas fastprogress fasthtml IPython sklearn torchmetrics tqdm.auto rich wandb mlflow tensorboard fastcore.docments statistics'.split()   # torch imports tqdm
     state = 'find_display_kind(), ProgressCallback().kind, *map(signal.getsignal, signal.valid_signals())'
     def loaded(*mods):
@@ -576,7 +577,7 @@ def test_extras_named_in_errors_exist():
 
 # the two short imports
 
-# `learnkit.all` excludes the adapters, which are imported when a callback of another library is passed, and contrib.sklearn
+# `learnkit.all` excludes contrib.sklearn and the adapters, which are imported when a foreign callback is passed
 def unlisted(at):
     "Yield modules with public names that `learnkit.all` does not import"
     from learnkit.loop.names import adapters

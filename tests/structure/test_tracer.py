@@ -2,7 +2,8 @@
 import pytest
 from tracer import counts, fresh, functions, runs
 
-goal = dict(learner=15, fit=31, batch=6, get_preds=25)   # numbers of modules, also in CONTRIBUTING.md; they include `loop.words`, `loop.current_run` and `optim.inventory`
+# numbers of modules, also in CONTRIBUTING.md; they include `loop.words`, `loop.current_run` and `optim.inventory`
+goal = dict(learner=15, fit=31, batch=6, get_preds=25)
 
 @pytest.mark.parametrize('run', runs)
 @pytest.mark.slow

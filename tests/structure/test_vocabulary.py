@@ -65,7 +65,8 @@ def test_expressions_and_tokens_are_counted(planted):
 
 def test_lists_and_rules_are_found(planted):
     found = hand_kept_lists(planted, {'batch','xb','yb','pred','loss'})
-    assert [f.split(':')[:2] for f in found]==[['loop/a.py', '2'], ['loop/a.py', '3']]   # not that of speed/b.py, which is the state of a feature
+    # not that of speed/b.py, which is the state of a feature
+    assert [f.split(':')[:2] for f in found]==[['loop/a.py', '2'], ['loop/a.py', '3']]
     assert rules_of_order(planted)==['order','prepares']
 
 def test_complexity_is_mccabes():

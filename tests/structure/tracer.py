@@ -1,10 +1,10 @@
-"""Count the code that a reader must know to follow a run: the functions of learnkit that are entered by creating a Learner,
-by its first `fit`, by a steady batch, and by `get_preds`, with their modules and lines of source.
+"""Count the code that a reader must know to follow a run: the functions of learnkit that are entered by creating a
+Learner, by its first `fit`, by a steady batch, and by `get_preds`, with their modules and lines of source.
 
-`python tests/structure/tracer.py` prints the table; `python tests/structure/tracer.py fit` lists the functions that a first
-`fit` enters, by module and largest first (`learner`, `fit`, `batch`, `get_preds`). Each is traced in its own process, a fork
-of one that has done the imports. Functions that run during an import do not count, and the lines of a nested function are
-counted once.
+`python tests/structure/tracer.py` prints the table; `python tests/structure/tracer.py fit` lists the functions that a
+first `fit` enters, by module and largest first (`learner`, `fit`, `batch`, `get_preds`). Each is traced in its own
+process, a fork of one that has done the imports. Functions that run during an import do not count, and the lines of a
+nested function are counted once.
 """
 import ast, contextlib, io, json, multiprocessing, os, subprocess, sys, tempfile
 from collections import defaultdict
@@ -99,7 +99,8 @@ def fresh(run):
     res,sources = defaultdict(list),{}
     for file,line,name in traced()[run]:
         known = sources.setdefault(file, functions(Path(file)))
-        if (line,name) not in known: continue   # a comprehension or class body, whose lines belong to the function around it
+        # a comprehension or class body, whose lines belong to the function around it
+        if (line,name) not in known: continue
         full,last = known[line,name]
         res[module_name(file)].append((full, set(range(line, last+1))))
     return dict(res)

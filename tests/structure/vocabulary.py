@@ -1,8 +1,8 @@
 """Measure how much a reader of learnkit must keep in mind, in numbers that do not depend on the load of the machine.
 
-`python tests/structure/vocabulary.py` prints them for this checkout; `--against REV` adds those of another revision, which is
-checked out into a temporary folder. `--list ROW` lists the places or names that a row counts. Attributes of objects and calls
-are measured in a separate process, with the learnkit of that checkout.
+`python tests/structure/vocabulary.py` prints them for this checkout; `--against REV` adds those of another revision,
+which is checked out into a temporary folder. `--list ROW` lists the places or names that a row counts. Attributes of
+objects and calls are measured in a separate process, with the learnkit of that checkout.
 """
 import argparse, ast, contextlib, gc, inspect, io, json, os, subprocess, sys, tempfile, tokenize
 from collections import Counter
@@ -80,7 +80,7 @@ def complex_functions(at):
             if n>=complex_from: found.append((n, f'{place(path, at)}: {node.name}'))
     return [f'{where} ({n})' for n,where in sorted(found, key=lambda o: (-o[0], o[1]))]
 
-# The order of callbacks: `order`, with `first_in` and `last_in`, is one rule. Other names, each a rule, are of earlier revisions.
+# `order`, with `first_in` and `last_in`, is one rule for the order of callbacks; the other names are of old revisions.
 ways_to_order = 'prepares','obeys','judges_batch','wrap_handlers'
 def rules_of_order(at):
     "The rules by which a callback can change its place in the order"
@@ -105,8 +105,8 @@ def is_made_of_annotations(node):
     return 'run_attrs' in starred or any(f'{cls}.__annotations__' in starred for cls in ('Loop','Run','Progress','BatchState'))
 
 def hand_kept_lists(at, changed):
-    """Literal collections that mostly name attributes which a run changes (`changed`), and those made from the declarations
-    of `Loop`: all of them must be kept consistent"""
+    """Literal collections that mostly name attributes which a run changes (`changed`), and those made from the
+    declarations of `Loop`: all of them must be kept consistent"""
     found = []
     for path in modules(at):
         if room(path, at) not in ('loop','learner','recovery'): continue
@@ -148,7 +148,7 @@ class Batches(list):
             yield b
 
 def objects():
-    "The declarations of the imported learnkit's classes, the attributes of a Learner in a batch, and the calls of a run"
+    "The declarations of the imported learnkit's classes, a Learner's attributes in a batch, and the calls of a run"
     import torch, learnkit
     from torch import nn
     from torch.optim import SGD
