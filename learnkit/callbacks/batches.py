@@ -175,7 +175,7 @@ from warnings import warn
 
 from fastcore.basics import GetAttr, noop
 
-from ..data.explain import ended_generator, data_ended_error
+from ..data.explain import find_ended_generator, data_ended_error
 from ..data.loaders import set_epoch
 from ..data.workers import inform_workers
 from ..learner.learner import TrainEvalCallback
@@ -219,7 +219,7 @@ class OngoingLoader(GetAttr):
                 self._end_pass()   # the next pass follows, unless this one had no batch
                 continue
             except Exception as e:
-                self.failed_generator = ended_generator(e)
+                self.failed_generator = find_ended_generator(e)
                 raise
             self.start += 1
             self.is_epoch_start,self.failed_generator = False,None

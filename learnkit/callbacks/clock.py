@@ -167,7 +167,7 @@ from .intervals import EveryCallback
 class StopAfter(EveryCallback):
     "Ends the fit after a budget of batches, steps, samples, epochs or time; raises ValueError for 0 or None"
     acts = 'sometimes'   # a run's length is not part of its identity, and clocks differ
-    due_at_once = True   # so all processes agree to stop at the same batch
+    acts_at_same_batch = True   # so all processes agree to stop at the same batch
     def __init__(self,
         budget:Any # a number of training batches, text such as '500st', '30m' or '3ep', or a `Time`
     ):

@@ -22,7 +22,7 @@ from ..measure.history import History, format_time
 @check_args
 class ValidateEvery(EveryCallback):
     "Validates at an interval of batches or minutes; with an interval of epochs, skips the usual validations in between"
-    acts,due_at_once = 'nothing',True
+    acts,acts_at_same_batch = 'nothing',True
     saves = 'every','history'
     def __init__(self,
         every:Any,    # how often: text such as '500ba' or '30m', a number of epochs, or a function of the Learner

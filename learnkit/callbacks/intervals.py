@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from ..data.batch import find_bs
-from ..data.process import largest, num_distrib
+from ..data.process import max_over_processes, num_distrib
 from ..learner.fit import check_length
 from ..loop.check import check_args
 from ..loop.duration import Time, count_tokens
@@ -150,7 +150,7 @@ class Every:
         "Return the largest amount of any process, as of the last batch in which all processes synchronized"
         self.n_since_sync += 1
         if self.n_since_sync<self.sync_at: return self.max_amount
-        before,self.max_amount = self.max_amount,largest(amount)
+        before,self.max_amount = self.max_amount,max_over_processes(amount)
         per_batch = 0 if before is None else (self.max_amount-before)/self.n_since_sync
         left = self.value - self.max_amount%self.value
         self.n_since_sync,self.sync_at = 0,1
@@ -180,7 +180,7 @@ class EveryCallback(Callback):
     "Calls `f(learn)` at the end of each interval: a number of epochs, batches, samples or minutes, for example"
     order,run_valid = 55,False
     modes,saves = ('fit',),('every',)
-    due_at_once = False   # do all processes act at the same batch?
+    acts_at_same_batch = False   # do all processes act at the same batch?
     def __init__(self,
         f:Callable,     # function of the Learner
         every:Any='1ep' # how often, as for `Every`: text such as '500ba', a number of epochs, …
@@ -193,7 +193,7 @@ class EveryCallback(Callback):
         every:Any # how often, as for `Every`
     ) -> None:
         "Set how often to call `act`; for an interval of whole epochs, `after_batch` is not called"
-        self.every = Every(every, same_batch=self.due_at_once)
+        self.every = Every(every, same_batch=self.acts_at_same_batch)
         self.run_train = self.every.can_end_within_epoch
 
     def before_fit(self): self.every.start(self.learn)

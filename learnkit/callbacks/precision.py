@@ -18,7 +18,7 @@ from torch import nn
 from .accumulate import params_outside_opt
 from ..data.batch import to_float
 from ..data.modules import get_model, one_param
-from ..data.process import own_class
+from ..data.process import class_before_sharding
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.events import CancelStep
@@ -37,7 +37,7 @@ def can_be_float8(
     layer:Any # a layer of a model
 ) -> bool:
     "Return whether `layer` can compute in fp8: a plain `nn.Linear` with dimensions divisible by 16"
-    if own_class(layer) is not nn.Linear: return False
+    if class_before_sharding(layer) is not nn.Linear: return False
     computes_weight = 'weight' not in layer._parameters   # a hook computes it from other parameters
     if computes_weight or 'forward' in vars(layer): return False
     return layer.in_features%16==0 and layer.out_features%16==0

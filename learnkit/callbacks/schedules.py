@@ -347,7 +347,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from ..data.process import from_first
+from ..data.process import broadcast_object
 from ..loop.check import func_name
 
 # %% ../../nbs/callbacks/10c_torch_scheduler.ipynb #21d59238
@@ -428,7 +428,7 @@ class TorchScheduler(Scheduler):
 
     def _step_plateau(self):
         "Step ReduceLROnPlateau with the epoch's monitored value, unless `after_row` has used that value"
-        if callable(self.monitor): return self._advance(from_first(float(self.monitor(self.learn))))
+        if callable(self.monitor): return self._advance(broadcast_object(float(self.monitor(self.learn))))
         history = self.learn.recorder.history
         row = history[-1]
         if self.monitor not in row: raise ValueError(

@@ -405,11 +405,11 @@ class SaveModelCallback(TrackerCallback):
         return None if found is None else _compute_hash(found)
     def _find_in_all(self, path):
         "Return process 0's file, its bytes if some processes do not see the file, or None if there is none"
-        own = team().in_first(partial(self._find_hash, path))
-        seen = team().in_all(partial(_compute_hash_if_found, path))
+        own = team().call_in_first(partial(self._find_hash, path))
+        seen = team().call_in_all(partial(_compute_hash_if_found, path))
         if own is None: return None   # load no file that process 0 does not have
         if all(o==own for o in seen): return path
-        return team().in_first(partial(_convert_to_bytes, path))
+        return team().call_in_first(partial(_convert_to_bytes, path))
 
     def cleanup(self):
         super().cleanup()

@@ -33,7 +33,7 @@ from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step,
 from ..data.files import read_state, write_atomic
 from ..data.loaders import DataLoaders
 from ..data.modules import get_model
-from ..data.process import from_first, num_distrib, rank_distrib, team
+from ..data.process import broadcast_object, num_distrib, rank_distrib, team
 from ..learner.bars import ProgressCallback
 from ..learner.fit import LimitBatches
 from ..learner.learner import Learner
@@ -90,7 +90,7 @@ class NLPDriver(View):
         group:Any=None # not used
     ) -> Any:
         "Return the object that process 0 has passed; all processes must call this method"
-        return from_first(obj)
+        return broadcast_object(obj)
 
 class NLPScaler:
     "A placeholder for a gradient scaler: the gradients that callbacks see are already unscaled"

@@ -248,7 +248,7 @@ def save_here(
     path = Path(os.fspath(file)).absolute()
     if rank_distrib()==0: path.parent.mkdir(parents=True, exist_ok=True)
     written = learn.save(path, with_opt=with_opt)
-    if written!=path: team().in_first(lambda: written.replace(path))
+    if written!=path: team().call_in_first(lambda: written.replace(path))
     return path
 
 def load_here(

@@ -42,7 +42,7 @@ class LightningStrategy(View):
         all:bool=True   # must all processes decide True? False: one is enough
     ) -> bool:
         "Return whether all processes, or at least one if `all` is False, decide True; all must call this method"
-        decisions = team().in_all(partial(bool, decision))
+        decisions = team().call_in_all(partial(bool, decision))
         return min(decisions) if all else max(decisions)
     def barrier(self,
         name:str|None=None # the name of the barrier in error messages; None: 'a barrier'

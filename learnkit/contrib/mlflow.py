@@ -14,7 +14,7 @@ from warnings import warn
 
 from ..loop.check import check_args
 from ..loop.settings import optional_import
-from ..observe.services import ServiceLogger, as_columns, pictures
+from ..observe.services import ServiceLogger, as_columns, to_uint8_arrays
 
 # %% ../../nbs/contrib/10_mlflow_logger.ipynb #c2a7cfa9
 def _to_valid_name(k): return re.sub(r'[^\w\-. :/]', '_', k)
@@ -109,7 +109,8 @@ class MLflowLogger(ServiceLogger):
                 case 'texts':  self.client.log_text(self.id, v, f'{path}.txt')
                 case 'tables': self.client.log_dict(self.id, as_columns(v), f'{path}.json')
                 case 'images':
-                    for i,image in enumerate(pictures(v)): self.client.log_image(self.id, image, f'{path}-{i}.png')
+                    for i,image in enumerate(to_uint8_arrays(v)):
+                        self.client.log_image(self.id, image, f'{path}-{i}.png')
     def write_file(self, path): self.client.log_artifact(self.id, str(path), 'checkpoints')
     def close(self, status):
         if self.is_own_run: self.client.set_terminated(self.id, status.upper())

@@ -16,7 +16,7 @@ from warnings import warn
 
 from ..loop.check import check_args
 from ..loop.settings import optional_import
-from ..observe.services import ServiceLogger, as_columns, pictures
+from ..observe.services import ServiceLogger, as_columns, to_uint8_arrays
 
 # %% ../../nbs/contrib/05_wandb_logger.ipynb #8480480e
 class WandbFile:
@@ -128,14 +128,14 @@ class WandbLogger(ServiceLogger):
     def _find_last_step(self, id): return max([row['step'] for row in self._read_rows(id)], default=-1)
 
     def read_log(self) -> list: # a list of dicts
-        "Return the run's rows on this disk; once the run has finished, wait up to `wait` seconds for its last rows"
+        "Return the run's rows on this disk; once the run has finished, wait up to `max_wait` seconds for its last rows"
         is_over = getattr(self.experiment, '_is_finished', self.experiment is None)
         if is_over: self._wait_for_rows()
         return self._read_rows(self.id)
 
     def _wait_for_rows(self):
-        "Wait up to `wait` seconds until the files have the newest step, which W&B writes in a separate process"
-        end = monotonic()+self.wait
+        "Wait up to `max_wait` seconds until the files have the newest step, which W&B writes in a separate process"
+        end = monotonic()+self.max_wait
         while monotonic()<end:
             if not self._find_run_files(self.id) or self._find_last_step(self.id)>=self.newest_step: return
             sleep(.05)
@@ -166,7 +166,7 @@ class WandbLogger(ServiceLogger):
 
     def _wrap_media(self, kind, values):
         wandb = _import_wandb()
-        if kind=='images': return {k:[*map(wandb.Image, pictures(v))] for k,v in values.items()}
+        if kind=='images': return {k:[*map(wandb.Image, to_uint8_arrays(v))] for k,v in values.items()}
         if kind=='histograms': return {k:wandb.Histogram(v.numpy()) for k,v in values.items() if len(v)}
         if kind=='tables': return {k:wandb.Table(**as_columns(v)) for k,v in values.items()}
         return values

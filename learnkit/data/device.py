@@ -98,7 +98,7 @@ def pin_leaf(
 
 # %% ../../nbs/data/10b_transfer.ipynb #64668c60
 @cache
-def copy_stream(
+def get_copy_stream(
     device:torch.device # the target device
 ) -> torch.Stream|None:
     "Return the stream on which batches are copied to `device`, or None for the CPU and other devices without streams"
@@ -114,7 +114,7 @@ class Transfer:
     ):
         self.device,self.stream = device,None
         self.borrows = False   # may a copy still read memory that belongs to the loader?
-        shared = copy_stream(device)
+        shared = get_copy_stream(device)
         if shared is None: return
         # a stream object of our own, because `with` stores in it the stream that this thread returns to
         self.stream = torch.Stream(stream_id=shared.stream_id, device_index=shared.device_index,
@@ -141,7 +141,7 @@ class Transfer:
         if pinned is o: self.borrows = True
         return pinned.to(self.device, non_blocking=True)
 
-class Borrowed(GetAttr):
+class BorrowedBatches(GetAttr):
     "Iterates over `it`; fetches each batch only after the previous batch was copied out of the loader's memory"
     _default = 'it'
     def __init__(self,
@@ -158,13 +158,13 @@ class Borrowed(GetAttr):
         return next(self.it)
 
 # %% ../../nbs/data/10b_transfer.ipynb #4057b133
-class Arrival:
+class PendingCopy:
     "A copy of a tensor to the CPU, which may still be in progress"
     def __init__(self,
         t:Tensor # a tensor on any device
     ):
         self.event = None
-        has_stream = copy_stream(t.device) is not None
+        has_stream = get_copy_stream(t.device) is not None
         self.copy = t.to('cpu', non_blocking=has_stream)   # a copy that does not block goes to pinned memory
         if has_stream: self.event = torch.accelerator.current_stream(t.device).record_event()
 

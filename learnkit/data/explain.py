@@ -375,7 +375,7 @@ from .snapshot import snapshot_loader, snapshot_random
 # %% ../../nbs/data/45c_unfetched.ipynb #7bea2b15
 max_unfetched = 1000   # how many batches in a row may be cancelled before they are fetched
 
-def no_batch(
+def no_batch_error(
     phase:str,  # 'training' or 'validation'
     dl:Any=None # the loader; None: it is not known
 ) -> ValueError:
@@ -428,7 +428,7 @@ def _get_tensors_in_memory(dl):
     if type(ds) not in (TensorDataset,BatchTensorDataset): return ()   # a user's class may return other samples
     return ds.tensors
 
-def sample_with_nan(
+def find_sample_with_nan(
     dl:Any # a loader
 ) -> int|None: # an index of the dataset
     "Return the index of the first in-memory sample with NaN or infinite values, or None if there is none"
@@ -463,12 +463,12 @@ def _has_nonfinite(t):
     return not t.isfinite().all()
 
 # %% ../../nbs/data/45c_unfetched.ipynb #7ea74b87
-def check_ahead(
+def check_validation_data(
     dls:Any,      # the `DataLoaders` of a fit
     loss_func:Any # the loss function of the fit
 ) -> None:
     "Check the validation data before training: raise ValueError if it is empty, warn if only this data has no target"
-    if loader_len(dls.valid)==0: raise no_batch('validation', dls.valid)
+    if loader_len(dls.valid)==0: raise no_batch_error('validation', dls.valid)
     if loss_func is None: return
     b,n_inp = _get_batch_in_memory(dls.valid),getattr(dls, 'n_inp', None)
     if _has_target(b, n_inp) is not False or takes_one_argument(loss_func): return
@@ -530,7 +530,7 @@ def check_item(
         '`learn.get_preds(dl=[batch])` for all of it, or `learn.predict(batch[0])` for one sample.')
 
 # %% ../../nbs/data/45c_unfetched.ipynb #542dad52
-def ended_generator(
+def find_ended_generator(
     e:BaseException # the exception that the data raised
 ) -> str|None:
     "Return the name of the generator function in which `e` was raised, or None if it was raised elsewhere"
@@ -591,7 +591,7 @@ def _check_data_not_lost(batches, n, i, e):
     "Raise RuntimeError if the data, which raised the Cancel `e` at batch `i`, has lost samples or would never end"
     name = find_generator_in_workers(batches.loader)
     if name is not None: raise data_ended_error(name, i)   # the other workers still have data
-    batches.ended = i,ended_generator(e)
+    batches.ended = i,find_ended_generator(e)
     most = max_unfetched
     if batches.n: most = max(most, batches.n+1)
     if n>=most: raise RuntimeError(

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from .snapshot import is_foreign, of_function
+from .snapshot import is_foreign, list_function_contents
 from ..loop.callback import Stateful
 from ..loop.dispatcher import Dispatcher
 
@@ -40,11 +40,11 @@ function_types = FunctionType,MethodType,partial
 simple_types = torch.Tensor,str,bytes,int,float,type(None)   # values that contain no other objects
 sampler_names = 'sampler','batch_sampler'
 
-def contents_of(
+def list_contents(
     o:Any # a function, a container, or an object
 ) -> Iterable[tuple[Any, Any]]:
     "Return `(key, object)` pairs for what `o` refers to: up to 100 of a container, none for a value without attributes"
-    if isinstance(o, function_types): return enumerate(of_function(o))
+    if isinstance(o, function_types): return enumerate(list_function_contents(o))
     if isinstance(o, (list,tuple)): return enumerate(o[:100])
     if isinstance(o, dict): return [*o.items()][:100]
     if not hasattr(o, '__dict__'): return []
@@ -70,7 +70,7 @@ def walk_parts(
     if has_attributes(o):
         yield path,o
         if is_leaf(o): return
-    for k,v in contents_of(o):
+    for k,v in list_contents(o):
         if isinstance(v, simple_types): continue   # most entries are simple: this saves a call for each
         yield from walk_parts(v, (*path,k), seen, is_skipped, is_leaf, depth-1)
 
@@ -95,7 +95,7 @@ def data_objects(
     return objects_in(**parts)
 
 # %% ../../nbs/data/52_parts.ipynb #e7f8ee9e
-def is_small(
+def is_small_tensor(
     v:Any # anything
 ) -> bool:
     "Return whether `v` is a dense tensor of at most 1000 elements that is not on the meta device"
@@ -107,7 +107,7 @@ def numbers_in(
 ) -> dict[str, Any]:
     "Return a dict of the attributes of `o` that are numbers, and of CPU copies of its small tensors, by name"
     numbers = {k:v for k,v in vars(o).items() if type(v) in (bool,int,float)}
-    tensors = {k:v.detach().to('cpu', copy=True) for k,v in vars(o).items() if is_small(v)}
+    tensors = {k:v.detach().to('cpu', copy=True) for k,v in vars(o).items() if is_small_tensor(v)}
     return numbers | tensors
 
 def has_changed(
@@ -143,7 +143,7 @@ def changed_names(
 # %% ../../nbs/data/52_parts.ipynb #2e58f0c1
 own_package = Stateful.__module__.partition('.')[0]
 
-def is_library(
+def is_from_library(
     o:Any # an object, a function or a class
 ) -> bool:
     "Return whether `o` belongs to learnkit, PyTorch or torchdata"
@@ -155,5 +155,5 @@ def may_lose_numbers(
     o:Any # a part of a loader
 ) -> bool:
     "Return whether checkpoints omit the numbers in `o`: its class is a user's, and has no `state_dict`"
-    if is_library(o) or is_foreign(type(o)): return False
+    if is_from_library(o) or is_foreign(type(o)): return False
     return not is_stateful(o)

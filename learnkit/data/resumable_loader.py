@@ -27,8 +27,8 @@ from .loaders import copy_loader
 from .nested import leaves
 from .parts import is_stateful
 from .process import num_shards
-from .random import (check_generator, generator_state, pack_state, rng_fingerprints, set_generator,
-                                  set_random_states, states_of)
+from .random import (check_generator_state, generator_state, get_named_states, pack_state,
+                                  rng_fingerprints, set_generator_state, set_random_states)
 from .seeded import SeededLoader
 from .snapshot import generators_in, snapshot_random
 from .stateful import (PositionedBatches, RecordedBatches, RecordedStream, StepRecorder,
@@ -45,7 +45,7 @@ def _draws_later(sampler):
     if not isinstance(sampler, RandomSampler) or not sampler.replacement: return False
     return sampler.generator is not None   # it draws from its own generator in chunks, during iteration
 
-class Skip(NamedTuple):
+class SkippedSteps(NamedTuple):
     "The steps of a sampler that the next pass skips, with their random states"
     n_skipped:int         # the number of steps to skip
     n_requested:int       # the number of steps to repeat; above `n_skipped` if workers had requested steps in advance
@@ -55,9 +55,9 @@ class LateSteps:
     "Iterates over a sampler's steps after the steps to skip, which are taken only when the first step is requested"
     rest:Any = None   # the remaining steps, once iteration has begun
     def __init__(self,
-        sampler:Any,   # the `ResumableSampler`
-        it:Iterator,   # the iterator of its sampler
-        skip:Skip      # the number of steps to skip, with their random states
+        sampler:Any,      # the `ResumableSampler`
+        it:Iterator,      # the iterator of its sampler
+        skip:SkippedSteps # the number of steps to skip, with their random states
     ): self.sampler,self.it,self.skip = sampler,it,skip
 
     def __iter__(self) -> Iterator: return self
@@ -71,7 +71,7 @@ class LateSteps:
         skip = self.skip
         if self.sampler.draws_later:
             steps = self.sampler.steps = StepRecorder(self.it, skip.states)
-            ahead = [*steps.again(skip.n_requested)]
+            ahead = [*steps.repeat(skip.n_requested)]
             self.rest = chain(ahead[skip.n_skipped:], steps)
         else:
             for _ in range(skip.n_skipped): next(self.it, None)
@@ -81,11 +81,11 @@ class LateSteps:
 class ResumableSampler(GetAttr):
     "A sampler that yields the steps of `sampler`, can skip the first, and records the random states of steps that draw"
     _default = 'sampler'
-    steps:StepRecorder|None = None # records the random states of this pass
-    yielded:deque|None = None      # the values yielded in this pass; None: not recorded
-    skip:Skip|None = None          # the steps that the next pass skips
-    late_steps:Any = None          # the `LateSteps` of this pass
-    restore_rng:Callable = noop    # restores random states, called before the next pass begins
+    steps:StepRecorder|None = None     # records the random states of this pass
+    yielded:deque|None = None          # the values yielded in this pass; None: not recorded
+    skip:SkippedSteps|None = None      # the steps that the next pass skips
+    late_steps:Any = None              # the `LateSteps` of this pass
+    restore_rng:Callable = noop        # restores random states, called before the next pass begins
     def __init__(self,
         sampler:Any # a sampler of indices, or of batches of indices
     ): self.sampler,self.draws_later = sampler,_draws_later(sampler)
@@ -228,7 +228,7 @@ class ResumableLoader(GetAttr):
     def __len__(self) -> int: return len(self.dl)
 
     @property
-    def counted(self) -> bool:
+    def can_skip_batches(self) -> bool:
         "Whether a pass can begin at any batch without loading the samples before it"
         if self.seeded: return self.dl.indexed
         return self.indexed or self.listed
@@ -266,7 +266,7 @@ class ResumableLoader(GetAttr):
         begun = dict(rng={}, own=[*map(generator_state, self.generators)])
         self.begin_at(dict(done=n, begun=begun, now=[*map(generator_state, self.generators_to_restore)]))
 
-    def check(self,
+    def check_position(self,
         place:dict # the position to check, as `state` returns it
     ) -> None:
         "Raise ValueError if `place` is not a position of this loader"
@@ -286,7 +286,7 @@ class ResumableLoader(GetAttr):
     def _check_generators(self, generators, states):
         if not isinstance(states, list) or len(states)!=len(generators):
             self._fail('its random number generators differ')
-        for g,s in zip(generators, states): check_generator(g, s)
+        for g,s in zip(generators, states): check_generator_state(g, s)
 
     def _check_recorded(self, place):
         steps   = self._get_dict(place, 'steps')
@@ -303,12 +303,12 @@ class ResumableLoader(GetAttr):
 
     def _get_random_states(self) -> dict[str, Any]:
         "Return the states of the global generators, and of the data's own"
-        return dict(rng=pack_state(states_of(rng_fingerprints())), own=[*map(generator_state, self.generators)])
+        return dict(rng=pack_state(get_named_states(rng_fingerprints())), own=[*map(generator_state, self.generators)])
     def _set_random_states(self, rng, own):
         set_random_states(**rng)
         self._set_generators(self.generators, own)
     def _set_generators(self, generators, states):
-        for g,s in zip(generators, states): set_generator(g, s)
+        for g,s in zip(generators, states): set_generator_state(g, s)
     def _make_rng_restorer(self):
         "Return a function that restores the current random states"
         return partial(self._set_random_states, **self._get_random_states())
@@ -343,7 +343,7 @@ class ResumableLoader(GetAttr):
         if getattr(self.dl, 'num_workers', 0): self._drop_batches(it)
         else:
             it = self.steps = StepRecorder(it, place.get('steps'))
-            for _ in it.again(self.first_batch): pass
+            for _ in it.repeat(self.first_batch): pass
             if it.ended: self._check_long_enough()
         first_hash = self.opened_batches.first_hash
         if self.first_batch and first_hash!=place.get('opened', first_hash): warn(_other_batches)
@@ -409,7 +409,7 @@ class ResumableLoader(GetAttr):
         return it
 
     def _skip_trained(self, place):
-        self.resumable_sampler.skip = Skip(self.first_loaded, place.get('taken', 0), place.get('steps'))
+        self.resumable_sampler.skip = SkippedSteps(self.first_loaded, place.get('taken', 0), place.get('steps'))
         if self.workers_persisted: self.resumable_sampler.restore_rng = self._make_rng_restorer()
 
     def _open_indexed(self, recorder):
@@ -524,15 +524,15 @@ class ResumableLoader(GetAttr):
         return restart
 
     @property
-    def rereads(self) -> int:
+    def n_rereads(self) -> int:
         "How many batches the next pass loads and drops"
         place = self.place or {}
         if place.get('data') is not None: return 0
         knows_workers = not self.records_workers or place.get('workers') is not None
-        if self.counted and knows_workers: return 0
+        if self.can_skip_batches and knows_workers: return 0
         return place.get('done', 0)
 
-    def beginning(self) -> dict|None:
+    def start_position(self) -> dict|None:
         "Return the position at which the next pass begins, or None if the global random states alone determine it"
         if self.seeded: return None
         place:dict[str, Any] = dict(done=0, now=[*map(generator_state, self.generators)])
@@ -564,7 +564,7 @@ class ResumableLoader(GetAttr):
         if first_hash is not None: state['opened'] = first_hash
         return state
 
-    def why_inexact(self,
+    def explain_inexact(self,
         place:dict # a result of `state`
     ) -> str|None:
         "Return a text on why a run resumed at `place` may see different data, or None if no reason is known"
@@ -641,7 +641,7 @@ class ResumableLoader(GetAttr):
     def _get_worker_states(self, n_done):
         it = self._get_workers_iterator()
         if not isinstance(it, RecordedBatches): return None
-        if n_done: return it.states(n_done-self.first_loaded)
+        if n_done: return it.states_after(n_done-self.first_loaded)
         return it.states_at_end()
 
     def _get_position(self, n_done):

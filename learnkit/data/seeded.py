@@ -206,14 +206,8 @@ class SeededLoader(GetAttr):
         self.live = False
         return self
 
-    def in_pass(self,
-        n_done:int # how many batches of the epoch are finished
-    ) -> int:
-        "Return how many batches of the current pass are finished: here `n_done`, as each epoch is one pass"
-        return n_done
-
     @property
-    def rereads(self) -> int:
+    def n_rereads(self) -> int:
         "How many batches the next pass loads and drops"
         if self.indexed: return 0
         if self.data_state is not None: return 0
@@ -324,7 +318,7 @@ class ShardLoader(SeededLoader):
         "Let the next pass begin at batch `start` of epoch `epoch`; return this loader"
         return super().seek(epoch, start*self.n, state)
 
-    def own(self,
+    def select_own(self,
         shards:list # the shards of a batch; fewer than `n` at the end of an epoch
     ) -> list:
         "Return this process's shards of a batch, or an empty list if it has none"
@@ -337,14 +331,14 @@ class ShardLoader(SeededLoader):
         shards = record_sampler(sampler, seed, self.epoch, limit)[self.start:]
         self.plan = [shards[i:i+self.n] for i in range(0, len(shards), self.n)]
         selected = []   # the shards to load: this process's, or the first of a batch if it has none
-        for batch in self.plan: selected += self.own(batch) or batch[:1]
+        for batch in self.plan: selected += self.select_own(batch) or batch[:1]
         return selected
 
     @property
     def batch_indices(self) -> list|None:
         "The dataset indices of this process's samples in each batch, from `start` on, or None if they are unknown"
         if self.replay is None: return None
-        return [[*chain(*map(_list_indices, self.own(batch)))] for batch in self.plan]
+        return [[*chain(*map(_list_indices, self.select_own(batch)))] for batch in self.plan]
 
 def _list_indices(shard):
     if hasattr(shard, '__iter__'): return shard
@@ -370,9 +364,9 @@ class ShardIterator:
         self.n_batches += 1
         if loader.replay is None:
             shards = self._take_shards(loader.n)
-            return Shards(loader.own(shards), shards[0])
+            return Shards(loader.select_own(shards), shards[0])
         if i>=len(loader.plan): raise StopIteration
-        n_own = len(loader.own(loader.plan[i]))
+        n_own = len(loader.select_own(loader.plan[i]))
         shards = self._take_shards(n_own or 1)   # if this process has none, the first shard was loaded
         return Shards(shards[:n_own], shards[0])
 

@@ -312,7 +312,7 @@ def _refers_to_learner(o): return any(isinstance(v, (Dispatcher,Stateful)) for v
 _wrappers = 'torch.nn.parallel', 'torch.distributed', 'torch._dynamo', 'torch.jit'
 _hooks = vars(nn.Module()).keys() - {'_parameters','_buffers','_modules'}
 
-def of_function(
+def list_function_contents(
     f:FunctionType|MethodType|partial # a function
 ) -> list:
     "Return the objects that `f` refers to: a method's object, a partial's function and arguments, a closure's values"
@@ -449,7 +449,7 @@ def _look_into(o, depth, was_passed):
     if generator.snapshots: return Contents(generator)
     if not isinstance(o, (FunctionType,MethodType,partial)): return _look_into_object(o, depth, was_passed)
     children = ()
-    if depth!=Depth.everything: children = of_function(o)
+    if depth!=Depth.everything: children = list_function_contents(o)
     return Contents(children=children, depth=Depth.generators)
 
 # %% ../../nbs/data/30b_contents.ipynb #0092cce4

@@ -238,7 +238,7 @@ class RngIterator(PositionedBatches):
             return next(self.it)
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #51f257c1
-from .random import find_changed, pack_state, rng_fingerprints, set_random_states, states_of
+from .random import find_changed, get_named_states, pack_state, rng_fingerprints, set_random_states
 from .snapshot import snapshot_random
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #e0000010
@@ -257,7 +257,7 @@ _max_steps = 4000   # how many steps are recorded: their states take 20 MB
 class StepRecorder(GetAttr):
     "Iterates over `it`; records the random states before a step that draws if other code drew since the last such step"
     _default = 'it'
-    ended = False   # has `it` ended while `again` repeated steps?
+    ended = False   # has `it` ended while `repeat` repeated steps?
     def __init__(self,
         it:Iterator,          # an iterator that may draw from the global generators
         states:dict|None=None # the recorded states of the steps to repeat; None: there are none
@@ -271,7 +271,7 @@ class StepRecorder(GetAttr):
     def __next__(self) -> Any:
         before = rng_fingerprints()
         changed = find_changed(self.after_draw, before)
-        states = states_of(changed)
+        states = get_named_states(changed)
         try: return next(self.it)
         finally:
             after = rng_fingerprints()
@@ -284,7 +284,7 @@ class StepRecorder(GetAttr):
         self.is_incomplete = self.is_incomplete or len(self.states)>=_max_steps
         if not self.is_incomplete: self.states[self.i] = pack_state(states)
 
-    def again(self,
+    def repeat(self,
         n:int # the number of steps to repeat
     ) -> Iterator:
         "Repeat the first `n` steps with their recorded states, and yield the results; skip steps that raise an error"
@@ -308,7 +308,7 @@ from torch.utils.data import get_worker_info
 from torch.utils.data._utils.worker import _generate_state
 
 from .parts import changed_names, may_lose_numbers, numbers_in, objects_in
-from .random import generator_fingerprint, generator_state, set_generator
+from .random import generator_fingerprint, generator_state, set_generator_state
 from .snapshot import generators_in
 from .workers import update_hooks
 
@@ -397,7 +397,7 @@ class WorkerRecorder:
         return {**rng_fingerprints(), **dict(enumerate(map(generator_fingerprint, self.generators)))}
     def _set_states(self, rng, own):
         set_random_states(**rng)
-        for i,s in own: set_generator(self.generators[i], s)
+        for i,s in own: set_generator_state(self.generators[i], s)
 
     def __call__(self, items:Any) -> list:
         b = self.collate(items)
@@ -407,7 +407,7 @@ class WorkerRecorder:
         global_names = [k for k in drawn if isinstance(k, str)]
         own_numbers  = [i for i in drawn if isinstance(i, int)]
         own = [(i, generator_state(self.generators[i])) for i in own_numbers]
-        return [b, self.number, _encode_states(dict(rng=states_of(global_names), own=own)), lost]
+        return [b, self.number, _encode_states(dict(rng=get_named_states(global_names), own=own)), lost]
 
 # %% ../../nbs/data/55b_rng_stream.ipynb #c25cd3b1
 class StreamWorkerRecorder(WorkerRecorder):
@@ -518,7 +518,7 @@ class RecordedBatches:
             setattr(self, k, entries[-self.first_worker:] + entries[:-self.first_worker])
         self.first_worker = 0
 
-    def states(self,
+    def states_after(self,
         n:int # the number of batches of this pass that the model was trained on
     ) -> dict|None:
         "Return the workers' random states after `n` batches, by worker number, or None if they are unknown"

@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, get_worker_info
 from torch.utils.data._utils.worker import _ResumeIteration
 
 from .loaders import keep_queues, set_epoch
-from .parts import contents_of, non_data_types, walk_parts
+from .parts import list_contents, non_data_types, walk_parts
 from .random import is_generator
 
 # %% ../../nbs/data/53_workers.ipynb #ab9f296f
@@ -97,7 +97,7 @@ def object_at(
 ) -> Any:
     "Return the object at `path` in `parts`; raise KeyError if there is none"
     o = parts
-    for k in path: o = dict(contents_of(o))[k]
+    for k in path: o = dict(list_contents(o))[k]
     return o
 
 def apply_change(
@@ -191,13 +191,13 @@ def receive(
     resume:_ResumeIteration, # PyTorch's message that begins a pass
     update:Update            # the update
 ) -> _ResumeIteration:
-    "Apply the update in a worker; return PyTorch's message, or `Failed` if an error was raised"
+    "Apply the update in a worker; return PyTorch's message, or `UpdateFailure` if an error was raised"
     try: apply_update(update)
-    except Exception as e: return Failed(resume.seed, repr(e))
+    except Exception as e: return UpdateFailure(resume.seed, repr(e))
     return resume
 
 @dataclass(frozen=True)
-class Failed(_ResumeIteration):
+class UpdateFailure(_ResumeIteration):
     "The reply of a worker that could not apply the update"
     why:str = ''
     def __reduce__(self) -> tuple: return record_failure,(self.seed,self.why)
@@ -271,7 +271,7 @@ def loaders_in(
         yield o
         return
     if depth==0 or isinstance(o, (*non_data_types,nn.Module)): return
-    for _,v in contents_of(o): yield from loaders_in(v, depth-1)
+    for _,v in list_contents(o): yield from loaders_in(v, depth-1)
 
 def persistent_loaders(
     o:Any # a loader, or a wrapper of loaders

@@ -74,7 +74,7 @@ def create_shared_memmap(
 from typing import Any
 from warnings import warn
 
-from ..data.device import Arrival
+from ..data.device import PendingCopy
 from ..data.nested import apply, is_listy, nested_reorder, to_concat
 
 # %% ../../nbs/learner/15b_buffer.ipynb #69c6b140
@@ -102,7 +102,7 @@ class TensorBuffer:
         self.places = iter(())                       # views of the tensor or the block to copy such batches to
         self.pending = []                            # batches to write later
         self.max_pending = 1                         # number of batches to write at once
-        self.arriving:tuple[int,Arrival]|None = None # (number of the first sample, samples being copied to the CPU)
+        self.arriving:tuple[int,PendingCopy]|None = None # (number of the first sample, samples being copied to the CPU)
         self.n_dirty_bytes = 0                       # bytes written to the file since it was mapped
 
     def append(self,
@@ -224,7 +224,7 @@ class TensorBuffer:
         self.places = iter(())   # these places may be occupied now
         self._receive()
         if ts[0].is_cpu: self._write_at(i, ts)
-        else: self.arriving = i,Arrival(ts[0] if len(ts)==1 else torch.cat(ts))
+        else: self.arriving = i,PendingCopy(ts[0] if len(ts)==1 else torch.cat(ts))
         if ts[-1].nbytes: self._plan_next(ts[-1])
 
     def _plan_next(self, t):

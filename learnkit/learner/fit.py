@@ -76,7 +76,7 @@ class LimitBatches(Callback):
         is_under_way = batches.it is not None   # added during a phase: it limits the next one
         if is_under_way: return
         if isinstance(amount, float):
-            of_loader = loader_len(batches.whole)   # before other limits, so that their order makes no difference
+            of_loader = loader_len(batches.whole_loader)   # without other limits, as their order must not matter
             amount = count_batches(amount, batches.n if of_loader is None else of_loader)
         batches.stop_at(amount)   # a number of batches stays valid if the loader is replaced
     def cleanup(self): self.active = False

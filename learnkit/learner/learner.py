@@ -235,8 +235,8 @@ from torch import nn
 from torch.optim import Adam
 
 from ..data.batch import Inputs
-from ..data.device import Borrowed, Transfer, default_device
-from ..data.explain import (check_ahead, check_complete, check_loss, check_unfetched, no_batch,
+from ..data.device import BorrowedBatches, Transfer, default_device
+from ..data.explain import (check_complete, check_loss, check_unfetched, check_validation_data, no_batch_error,
                                    output_loss)
 from ..data.loaders import DataLoaders, set_epoch
 from ..data.modules import trainable_params
@@ -445,7 +445,7 @@ class Learner(Loop):
         super()._use_loader(dl, trains)
         self._use_device()
         run = self.current_run
-        if run.transfer is not None: run.batches.wrap(partial(Borrowed, transfer=run.transfer))
+        if run.transfer is not None: run.batches.wrap(partial(BorrowedBatches, transfer=run.transfer))
         run.own_output,run.checks_loss = own_output(self.model, self.loss_func),True
 
     def _replace_loader(self, dl):
@@ -468,7 +468,7 @@ class Learner(Loop):
 
     def _open_batches(self):
         if self.training:
-            if self.mode=='fit' and hasattr(self.dls, 'valid'): check_ahead(self.dls, self.loss_func)
+            if self.mode=='fit' and hasattr(self.dls, 'valid'): check_validation_data(self.dls, self.loss_func)
             for p in adopt_params(self, is_running=True).values(): p.grad = None
         loader = self.batches.loader
         if not getattr(loader, 'num_workers', 0): return super()._open_batches()
@@ -554,7 +554,7 @@ class Learner(Loop):
             raise
 
     def _check_exhausted(self):
-        if not self.iter: raise no_batch('training' if self.training else 'validation', self.dl)
+        if not self.iter: raise no_batch_error('training' if self.training else 'validation', self.dl)
         if self.iter!=self.batches.n: check_complete(self.batches, self.iter, self.training)
         super()._check_exhausted()
         if self.training: check_all_trained(self)

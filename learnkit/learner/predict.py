@@ -18,7 +18,7 @@ from fastcore.basics import store_attr
 from ..data.batch import Inputs, find_bs, shapes
 from ..data.locks import Draft
 from ..data.nested import detuplify
-from ..data.process import from_first, num_shards, shard_rank, team
+from ..data.process import broadcast_object, num_shards, shard_rank, team
 from .results import NestedBuffer, count_items, drop_keys, find_positions, locate_samples
 from ..loop.callback import Callback
 from ..loop.check import check_args
@@ -91,7 +91,7 @@ class GatherPredsCallback(Callback):
 
     def before_validate(self):
         batches,self.round_robin,self.batch_numbers = self.learn.batches,None,[]
-        if self.idxs is None: n,positions = count_items(batches.whole),None
+        if self.idxs is None: n,positions = count_items(batches.whole_loader),None
         else: n,positions = len(self.idxs),find_positions(self.idxs)
         if self.mmap is not None: self._check_mmap(n)
         self._make_drafts()
@@ -166,8 +166,8 @@ class GatherPredsCallback(Callback):
         "Move the files into their folders; delete the files of batches that an earlier run saved there"
         shares_files = self.mmap is not None and self.round_robin is not None
         if shares_files:
-            team().in_all(lambda: None)   # wait until all processes have opened the files
-            team().in_first(lambda: self.drafts.pop(Path(self.mmap)).publish())
+            team().call_in_all(lambda: None)   # wait until all processes have opened the files
+            team().call_in_first(lambda: self.drafts.pop(Path(self.mmap)).publish())
         for folder,draft in self.drafts.items(): draft.publish(self._list_earlier_names(folder))
         self.drafts = {}
 
@@ -198,13 +198,13 @@ class GatherPredsCallback(Callback):
     def _create_own_buffers(self, n, positions, it):
         "Create buffers for this process's samples, or all `n` if data differs (ValueError with `mmap`). Return `it`"
         round_robin = self.learn.batches.round_robin
-        if round_robin.alike: self.round_robin = round_robin
+        if round_robin.has_same_data: self.round_robin = round_robin
         elif self.mmap is not None: raise ValueError(
             'the processes have different data, so their results cannot go into one file: first set '
             '`learn.distributed = False`, then pass each process its own folder as `mmap`')
         if self.mmap is not None: self._create_shared_buffers(round_robin, positions)
-        elif round_robin.alike:
-            n_own,bs = None,getattr(round_robin.whole, 'batch_size', None)
+        elif round_robin.has_same_data:
+            n_own,bs = None,getattr(round_robin.loader, 'batch_size', None)
             if n and bs: n_own = len(round_robin)*bs   # an estimate
             self._create_buffers(n_own, key='')   # `gather` puts the results in order
         else: self._create_buffers(n, positions)
@@ -212,15 +212,15 @@ class GatherPredsCallback(Callback):
 
     def _create_shared_buffers(self, round_robin, positions):
         "Create buffers in files that all processes write to, each at the positions of its samples"
-        mine = round_robin.sizes(),positions,uuid4().hex,self._get_draft_path(self.mmap)
-        sizes,positions,key,folder = from_first(mine)
+        mine = round_robin.get_batch_sizes(),positions,uuid4().hex,self._get_draft_path(self.mmap)
+        sizes,positions,key,folder = broadcast_object(mine)
         n_shards = num_shards()
         of_each = locate_samples([list(enumerate(sizes[shard::n_shards])) for shard in range(n_shards)], positions)
         self._create_buffers(sum(sizes), of_each[shard_rank()], f'learnkit/{key}', folder)
 
     def _find_order(self):
         "Return the position of each sample in dataset order, from process 0's indices, or None if all are in order"
-        idxs = from_first(self.idxs)
+        idxs = broadcast_object(self.idxs)
         if idxs is None: return None
         return find_positions(idxs)
 
@@ -253,7 +253,7 @@ from fastcore.basics import patch
 from fastcore.foundation import L
 
 from ..data.loaders import as_loader
-from ..data.random import derived_seed, set_seed
+from ..data.random import derive_seed, set_seed
 from ..data.snapshot import Snapshot, snapshot_contents, snapshot_forward, snapshot_random
 from .learner import Learner
 from .checks import check_dls
@@ -326,7 +326,7 @@ def _snapshot_in_run(learn, dl, draws):
     snapshot = Snapshot(snapshot_forward(learn.model, dl), _disable_cast_cache())
     if draws:
         learn._n_draws += 1
-        set_seed(derived_seed() + learn._n_draws)
+        set_seed(derive_seed() + learn._n_draws)
     return snapshot
 
 # %% ../../nbs/learner/40b_inference.ipynb #f9c708d2
@@ -345,7 +345,7 @@ def _infer(learn, before_event, after_event, is_nested, dl):
 def _find_loader(self:Learner, ds_idx, dl):
     "Return the loader `dl`, or loader `ds_idx` of `dls` if `dl` is None; raise ValueError if there is none"
     if dl is None: return _get_numbered_loader(self.dls, ds_idx)
-    if dl is self.dl: return self.batches.whole
+    if dl is self.dl: return self.batches.whole_loader
     if hasattr(dl, '__next__'): return dl   # an iterator can be read only once
     return as_loader(dl, 'given')
 

@@ -165,10 +165,10 @@ from zipfile import BadZipFile, ZipFile
 
 from fastcore.basics import patch
 
-from ..data.files import (StorePath, as_path, check_format, is_safetensors, read_state, to_serializable,
-    write_atomic, write_safetensors)
+from ..data.files import (StorePath, as_path, check_not_open_safetensors, is_safetensors, read_state,
+                                 to_serializable, write_atomic, write_safetensors)
 from ..data.modules import get_model
-from ..data.process import gathered, is_sharded, lay_out_state, rank_distrib, team, whole
+from ..data.process import gather_full_tensor, is_sharded, lay_out_state, rank_distrib, team, whole
 from .checks import check_values
 from .create_opt import ensure_opt
 from .learner import Learner
@@ -294,9 +294,9 @@ def save(self:Learner,
     is_open = hasattr(given, 'write')
     if is_open:
         path,gather = given,_gather_whole
-        check_format(given)
+        check_not_open_safetensors(given)
     else:
-        path,gather = self._make_file_path(given),gathered
+        path,gather = self._make_file_path(given),gather_full_tensor
         check_may_replace(path, 'save')
     with saving(self, path=path):
         has_opt = with_opt and self.opt is not None and not is_safetensors(path)
@@ -308,7 +308,7 @@ def save(self:Learner,
         if has_opt: opt = opt_state(self)
         state = to_serializable(_nest(_Parts(weights, beside, base, opt)), convert_sharded=gather)
         if is_open: torch.save(state, given, **kwargs)
-        elif shards: team().in_first(partial(write_state, state, path, **kwargs))   # all processes wait for it
+        elif shards: team().call_in_first(partial(write_state, state, path, **kwargs))   # all processes wait for it
         elif rank_distrib()==0: write_state(state, path, **kwargs)
     return path
 

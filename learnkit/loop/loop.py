@@ -64,9 +64,9 @@ class BatchStream:
         self._count()
 
     @property
-    def whole(self) -> Iterable:
+    def whole_loader(self) -> Iterable:
         "The loader of all batches, including those that other processes load"
-        return self.loader if self.round_robin is None else self.round_robin.whole
+        return self.loader if self.round_robin is None else self.round_robin.loader
 
     def share(self,
         loader:Iterable, # a loader of this process's batches
@@ -103,7 +103,7 @@ class BatchStream:
         it = iter(self.loader)
         if self.round_robin is not None:
             # `begin` is a collective, so all processes call it here; a lazy iterator would call it later
-            if self.round_robin.alike is None: self.round_robin.begin()
+            if self.round_robin.has_same_data is None: self.round_robin.begin()
             self._count()
         if self.limit is not None: it = Limited(it, self.limit-self.start+self.skipped)
         for f in self.wrappers: it = f(it)

@@ -18,7 +18,7 @@ from ..loop.tracebacks import add_note, text_of
 
 # %% ../../nbs/measure/25a_accum_metric.ipynb #10661c17
 from ..data.batch import flatten_check, shapes, to_np
-from ..data.process import gather_objects, gather_turns, num_shards, to_detach
+from ..data.process import gather_interleaved, gather_objects, num_shards, to_detach
 from .batch_weight import ignored_class, takes_probabilities
 from .metric import Metric, add_metric_note, snake_name
 
@@ -172,7 +172,7 @@ class AccumMetric(Metric):
 def _gather_batches(batches):
     "Return the batches of all processes concatenated in the order of the samples, or None if there are none"
     own = torch.cat(batches) if batches else None
-    return gather_turns(own, [len(t) for t in batches])
+    return gather_interleaved(own, [len(t) for t in batches])
 
 # %% ../../nbs/measure/25a_accum_metric.ipynb #668d5b63
 def best_class(

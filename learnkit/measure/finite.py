@@ -74,7 +74,7 @@ from typing import Any
 from warnings import warn
 
 # %% ../../nbs/measure/50b_nonfinite_check.ipynb #1bc3a837
-from ..data.explain import find_nan_in_batch, sample_with_nan
+from ..data.explain import find_nan_in_batch, find_sample_with_nan
 from ..loop.callback import Callback
 from ..loop.current_run import register_state
 from ..loop.events import event
@@ -168,7 +168,7 @@ class NonFiniteCheck(Callback):
         "Return where the data has NaN values if that is found, otherwise the usual remedies"
         look_at_data = 'look for nan in the inputs and targets'
         learn = self.learn
-        sample = sample_with_nan(learn.dls.train)
+        sample = find_sample_with_nan(learn.dls.train)
         if sample is not None: return f'sample {sample} of the training data has nan or inf, so repair or remove it'
         in_batch = find_nan_in_batch(learn.xb, learn.yb)
         if in_batch is not None: return f'{in_batch} of the last batch has nan or inf, so repair or remove such samples'

@@ -238,7 +238,7 @@ class MetricsLogger(Callback):
         "Write a row in process 0, in the order of logging; other processes keep it, in case one must take over"
         learn = self.learn
         learn._outbox.flush(learn)
-        step = learn._outbox.step(learn)
+        step = learn._outbox.count_batches(learn)
         if rank_distrib(): self.unwritten.append((row,step))
         else: self.write_row(row, step)
 

@@ -149,7 +149,7 @@ class Outbox:
         self.fitting = False    # was `begin` called, and not yet `end`?
         self.files  = {}        # the files of loggers by path, which loggers with the same path share
 
-    def step(self,
+    def count_batches(self,
         learn:Learner # the Learner
     ) -> int:
         "Return the number of training batches so far, in all fits that were logged"
@@ -162,10 +162,10 @@ class Outbox:
         then:Callable|None=None # called with the metrics when they are read; None: nothing
     ) -> None:
         "Log `metrics` in a fit or outside of any run; do nothing in other runs, such as a separate validation"
-        if not metrics or not self.logs(learn): return
-        self._add(learn, LogRow(metrics, self.step(learn), then))
+        if not metrics or not self.is_logging(learn): return
+        self._add(learn, LogRow(metrics, self.count_batches(learn), then))
 
-    def logs(self,
+    def is_logging(self,
         learn:Learner # the Learner
     ) -> bool:
         "Return whether values are logged now: in a fit and outside of any run, but not in other runs"
@@ -180,7 +180,7 @@ class Outbox:
         is_due  = is_full or learn.mode is None   # outside of a run nothing flushes later
         if is_due or not self.unread: self.flush(learn)
 
-    def ready(self,
+    def can_flush(self,
         learn:Learner # the Learner
     ) -> bool:
         "Return whether rows may be logged now: outside a run, or in a fit that has begun and has epochs left"
@@ -193,10 +193,10 @@ class Outbox:
     def flush(self,
         learn:Learner # the Learner
     ) -> None:
-        "Fire `log_metrics` or `log_media` for each row in order, if `ready`; read all metrics from the device at once"
+        "If `can_flush`, read all metrics at once, and fire `log_metrics` or `log_media` for each row in order"
         if not self.rows: return
         if self.busy: return   # a logger has logged: the outer call logs its row
-        if not self.ready(learn): return
+        if not self.can_flush(learn): return
         self.busy = True
         try:
             while self.rows:
@@ -250,12 +250,12 @@ def log_objects(self:Learner,
 ) -> None:
     "Log texts, images, histograms and tables; each logger writes the kinds that its file or service supports"
     box = self._outbox
-    if not box.logs(self): return
+    if not box.is_logging(self): return
     by_kind = {}
     for name,v in media.items():
         v = as_media(v)
         by_kind.setdefault(media_kind(v), {})[name] = v
-    for kind,values in by_kind.items(): box._add(self, MediaRow(kind, values, box.step(self)))
+    for kind,values in by_kind.items(): box._add(self, MediaRow(kind, values, box.count_batches(self)))
 
 # %% ../../nbs/observe/20b_hparams.ipynb #78de640c
 from ..data.modules import get_model, params

@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.nn.parameter import is_lazy
 
 from learnkit.data.modules import get_model, is_writable, walk_modules
-from learnkit.data.parts import is_library
+from learnkit.data.parts import is_from_library
 from learnkit.data.snapshot import is_foreign
 from learnkit.loop.check import unwrap_partial
 from learnkit.loop.dispatcher import Dispatcher
@@ -90,7 +90,7 @@ def _list_variables(function):
     except ValueError: return defaults   # a variable has no value yet
     return {**defaults, **variables.globals, **variables.nonlocals}
 
-def _is_users(function): return not is_library(function) and not is_foreign(function)
+def _is_users(function): return not is_from_library(function) and not is_foreign(function)
 
 def _is_plain_function(f):
     "Return whether `f` is a library's plain function without state, such as PyTorch's"

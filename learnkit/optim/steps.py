@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from learnkit.data.process import from_first, lay_out, local_shard, num_distrib, total_norm
+from learnkit.data.process import broadcast_object, lay_out, local_shard, num_distrib, total_norm
 from learnkit.loop.callback import Callback
 from learnkit.loop.check import check_args
 from learnkit.loop.current_run import replace_attr, remove_layer
@@ -33,7 +33,7 @@ class InTurn(Callback):
     single,order = True,99.5   # around `MicroBatch`, and before a checkpoint restores columns
     modes,run_valid = ('fit','lr_find'),False
     conflicts = dict(parts='micro-batches are joined for one step: remove it')
-    steps_in_turn = True
+    alternates_steps = True
     turns:Any              # the names of the optimizers of each batch, repeated; or f(learn) -> names
     turn:str|None = None   # the name of the optimizer of this turn; None: no turn
     own_loss_func:Any = None   # the Learner's own loss function during a turn
@@ -75,7 +75,7 @@ class InTurn(Callback):
         names = _as_names(self.turns(self.learn))
         if num_distrib()==1: return names
         self.learn._team.agree(self.learn)
-        return from_first(names)   # the function may choose differently in each process
+        return broadcast_object(names)   # the function may choose differently in each process
 
     def wrap(self, what:str, do:Callable) -> Callable: return partial(self._take_turns, do) if what=='batch' else do
 

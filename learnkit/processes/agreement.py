@@ -170,12 +170,12 @@ class Agreement(Callback):
     limit = 600.                    # seconds that this process waits for the others
     def __init__(self,
         timeout:float|None=None, # seconds until a waiting process reports which one hangs; None: the group's timeout
-        shards:bool=False,  # does each process compute its shard of a batch, up to the step, without the others?
-        compare:bool=False, # raise ProcessFailed if weights or hyperparameters differ between the processes?
-        forward:bool=False  # do the processes wait for each other in the forward pass too?
+        shards:bool=False,       # does each process compute its shard of a batch, up to the step, without the others?
+        compare:bool=False,      # raise ProcessFailed if weights or hyperparameters differ between the processes?
+        syncs_forward:bool=False # do the processes wait for each other in the forward pass too?
     ):
         if timeout is not None: check_seconds(timeout)
-        store_attr('timeout,shards,compare,forward')
+        store_attr('timeout,shards,compare,syncs_forward')
 
     def wrap_handler(self,
         name:str,  # an event
@@ -225,7 +225,7 @@ class Agreement(Callback):
         "Synchronize only at points before which a callback could decide something in one process alone"
         asks = {point:bool(getattr(maxima, point)) for point in _in_batch}
         asks['after_fetch'] = bool(maxima.unknown_length)
-        if not self.forward: _ask_later(asks, 'before_pred', 'before_backward')
+        if not self.syncs_forward: _ask_later(asks, 'before_pred', 'before_backward')
         if self.shards:
             _ask_later(asks, 'before_backward', 'after_batch')
             asks['after_fetch'] = False

@@ -18,7 +18,7 @@ from zlib import crc32
 
 from torch import distributed as dist
 
-from ..data.process import from_first, is_equal_in_all, num_distrib, rank_distrib
+from ..data.process import broadcast_object, is_equal_in_all, num_distrib, rank_distrib
 
 # %% ../../nbs/processes/08_board.ipynb #b0a2d008
 _head = Struct('27q')   # the head of a message: checksum, index of the message, length of its data, 24 integers
@@ -151,7 +151,7 @@ def open_shared_memory() -> SharedMemory|None:
     rank,world_size,name = rank_distrib(),num_distrib(),uuid4().hex
     file = _create_memory_file(name) if rank==0 else None
     board = None if file is None else SharedMemory(file, 0, world_size)   # sets the size before the others open it
-    where = from_first(None if file is None else (os.getpid(), file.fileno(), name))
+    where = broadcast_object(None if file is None else (os.getpid(), file.fileno(), name))
     if where is None: return None
     if rank: file = _open_memory_file(*where)
     if rank and file is not None: board = SharedMemory(file, rank, world_size)

@@ -163,7 +163,7 @@ def _accepts_connections(address):
     return True
 
 # %% ../../nbs/processes/40_crew.ipynb #f926bc5e
-due_at_once = Word('due_at_once', False, 'Must all processes act at the same batch?')
+acts_at_same_batch = Word('acts_at_same_batch', False, 'Must all processes act at the same batch?')
 
 def unit_of(
     cb:Any # a callback
@@ -174,7 +174,7 @@ def unit_of(
 def _explain_conflict(cb):
     "Return why a callback cannot be combined with FaultTolerant, or None if it can"
     if distributes(cb): return 'both shard the data'
-    acts_in_all = due_at_once(cb) or not (observes(cb) or writes(cb))
+    acts_in_all = acts_at_same_batch(cb) or not (observes(cb) or writes(cb))
     if acts_in_all and unit_of(cb)=='s': return (
         "it would act at a different batch in each process: give its interval in batches, such as '500ba'")
     if accumulates(cb): return None   # it handles whole batches

@@ -24,7 +24,7 @@ from ..data.locks import _InUse
 from ..data.batch import select_split_samples
 from ..data.nested import leaves
 from ..data.process import set_rank
-from ..data.random import derived_seed, set_seed
+from ..data.random import derive_seed, set_seed
 from ..data.stateful import hash_seed
 from ..learner.fit import resumes
 from ..loop.callback import Callback, is_called, accepted_kwargs
@@ -126,7 +126,7 @@ class FaultTolerant(Resumable):
         "Find the other processes; continue their run, or begin one; raise ValueError if the fit cannot be split"
         check_divisible(self.learn, self)
         n,steps = _fits.get(self.learn, (0,0))
-        self.fit_number,self.seed = n+1,derived_seed()
+        self.fit_number,self.seed = n+1,derive_seed()
         self._forget_run()
         self._enter(steps)
         has_paused = False

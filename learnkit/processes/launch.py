@@ -70,12 +70,12 @@ from .words import SharedList, yield_pauses
 # %% ../../nbs/processes/05b_launch.ipynb #68773ece
 class Launch(NamedTuple):
     "The launcher of this process, the process's ranks, the world size, and the address of process 0"
-    by:str         # the name of the launcher, such as 'torchrun'
-    rank:int       # the rank of this process
-    world:int      # how many processes there are
-    local_rank:int # its local rank, which selects one of the machine's accelerators
-    addr:str|None  # host name or address of the machine of process 0; None: unknown
-    port:str       # the port on which process 0 listens
+    launcher:str     # its name, such as 'torchrun'
+    rank:int         # the rank of this process
+    world_size:int   # how many processes there are
+    local_rank:int   # its local rank, which selects one of the machine's accelerators
+    address:str|None # host name or address of the machine of process 0; None: unknown
+    port:str         # the port on which process 0 listens
 
 # %% ../../nbs/processes/05b_launch.ipynb #1fcc5124
 def _parse_first_host(nodes):
@@ -92,17 +92,17 @@ def _read_integers(env, *names): return [int(env[name]) for name in names]
 
 def _read_slurm(env):
     known = env.get('MASTER_ADDR') or env.get('SLURM_LAUNCH_NODE_IPADDR')
-    addr = known or _parse_first_host(env['SLURM_STEP_NODELIST'])
-    rank,world,local_rank = _read_integers(env, 'SLURM_PROCID', 'SLURM_STEP_NUM_TASKS', 'SLURM_LOCALID')
+    address = known or _parse_first_host(env['SLURM_STEP_NODELIST'])
+    rank,world_size,local_rank = _read_integers(env, 'SLURM_PROCID', 'SLURM_STEP_NUM_TASKS', 'SLURM_LOCALID')
     job = f"{env.get('SLURM_JOB_ID', 0)}{env.get('SLURM_STEP_ID', 0)}"
-    return Launch('srun', rank, world, local_rank, addr, _choose_port(env, job))
+    return Launch('srun', rank, world_size, local_rank, address, _choose_port(env, job))
 
 # %% ../../nbs/processes/05b_launch.ipynb #6c044e4f
-def _read_mpi(by, env, job, rank, world, local_rank, local_world):
-    is_one_machine = local_world==world
-    addr = '127.0.0.1' if is_one_machine else None
-    if env.get('MASTER_ADDR') and env.get('MASTER_PORT'): addr = env['MASTER_ADDR']
-    return Launch(by, rank, world, local_rank, addr, _choose_port(env, job))
+def _read_mpi(launcher, env, job, rank, world_size, local_rank, local_size):
+    is_one_machine = local_size==world_size
+    address = '127.0.0.1' if is_one_machine else None
+    if env.get('MASTER_ADDR') and env.get('MASTER_PORT'): address = env['MASTER_ADDR']
+    return Launch(launcher, rank, world_size, local_rank, address, _choose_port(env, job))
 
 _open_mpi_names = ('OMPI_COMM_WORLD_RANK','OMPI_COMM_WORLD_SIZE','OMPI_COMM_WORLD_LOCAL_RANK',
                    'OMPI_COMM_WORLD_LOCAL_SIZE')
@@ -116,10 +116,10 @@ def _read_mpich(env): return _read_mpi('mpiexec', env, os.getppid(), *_read_inte
 
 # %% ../../nbs/processes/05b_launch.ipynb #6c044e50
 def _read_torchrun(env):
-    by = 'torchrun' if 'TORCHELASTIC_RUN_ID' in env else 'RANK and WORLD_SIZE'
-    rank,world = _read_integers(env, 'RANK', 'WORLD_SIZE')
+    launcher = 'torchrun' if 'TORCHELASTIC_RUN_ID' in env else 'RANK and WORLD_SIZE'
+    rank,world_size = _read_integers(env, 'RANK', 'WORLD_SIZE')
     local_rank = int(env.get('LOCAL_RANK', rank))
-    return Launch(by, rank, world, local_rank, env['MASTER_ADDR'], env['MASTER_PORT'])
+    return Launch(launcher, rank, world_size, local_rank, env['MASTER_ADDR'], env['MASTER_PORT'])
 
 _launchers = {   # the variables that a launcher sets in each process, and the function that reads them
     ('RANK','WORLD_SIZE','MASTER_ADDR','MASTER_PORT'): _read_torchrun,
@@ -139,13 +139,13 @@ def find_launch(
 ) -> Launch|None:
     "Return the launcher's description of this process, or None if there is no launcher or it started only one process"
     launch = _read_launch(os.environ if env is None else env)
-    if launch is None or launch.world==1: return None
+    if launch is None or launch.world_size==1: return None
     return launch
 
 def is_only_process() -> bool:
     "Return whether a launcher started only this process, as `torchrun --nnodes 1:2` does until a second machine joins"
     launch = _read_launch(os.environ)
-    return launch is not None and launch.world==1
+    return launch is not None and launch.world_size==1
 
 # %% ../../nbs/processes/05b_launch.ipynb #aa01b7c3
 class _Place(NamedTuple):
@@ -184,8 +184,8 @@ def announce_group(
     places:list = [None]*dist.get_world_size()
     dist.all_gather_object(places, mine)
     if created_here: _check_places(places)
-    by = launch.by if created_here else 'in an existing process group'
-    text = f'{len(places)} processes train together ({by}, {dist.get_backend()}): {_describe_places(places)}'
+    how = launch.launcher if created_here else 'in an existing process group'
+    text = f'{len(places)} processes train together ({how}, {dist.get_backend()}): {_describe_places(places)}'
     if dist.get_rank()==0: write_out(print, text)
 
 # %% ../../nbs/processes/05b_launch.ipynb #7e3d5a91
@@ -195,16 +195,16 @@ _advice = 'Create a Learner, or call `join_group()`, in each process that the la
 def _wait_for(find_late, launch, timeout):
     "Wait until `find_late` returns no process; warn once about late ones; raise RuntimeError after `timeout` seconds"
     start,has_warned = monotonic(),False
-    for pause in yield_pauses(launch.world):
+    for pause in yield_pauses(launch.world_size):
         late = find_late()
         if not late: return
         waited = monotonic()-start
         if waited>timeout: raise RuntimeError(
-            f'{_format_ranks(late)} of {launch.world} did not join within {timeout:g} seconds. {_advice}.')
+            f'{_format_ranks(late)} of {launch.world_size} did not join within {timeout:g} seconds. {_advice}.')
         if waited>_seconds_until_warning and not has_warned:
             has_warned = True
-            warn(f'Process {launch.rank} has waited {waited:.0f} seconds for {_format_ranks(late)} of {launch.world}. '
-                 f'{_advice}.')
+            warn(f'Process {launch.rank} has waited {waited:.0f} seconds for {_format_ranks(late)} of '
+                 f'{launch.world_size}. {_advice}.')
         sleep(pause)
 
 def _format_ranks(ranks):
@@ -233,7 +233,7 @@ def _open_list_of_joined(store, name):
 
 def _reply_to_all(store, launch, timeout, announced, name):
     "In process 0: reply to each process that announces itself, until all have joined under this name"
-    joined,missing = _open_list_of_joined(store, name),{*range(1, launch.world)}
+    joined,missing = _open_list_of_joined(store, name),{*range(1, launch.world_size)}
     def find_late():
         for process in announced.read_new(): store.set(f'learnkit/welcome/{process}', name)
         missing.difference_update(map(int, joined.read_new()))
@@ -246,8 +246,8 @@ def _connect(launch, timeout) -> dist.Store:
     "Return a store for this attempt, hosted by torchrun or process 0; raise RuntimeError if its port is taken"
     torchrun_hosts = os.environ.get('TORCHELASTIC_USE_AGENT_STORE')=='True'
     hosts = launch.rank==0 and not torchrun_hosts
-    addr,port,limit = launch.addr,int(launch.port),timedelta(seconds=timeout)
-    try: store = dist.TCPStore(addr, port, is_master=hosts, wait_for_workers=False, multi_tenant=True, timeout=limit)
+    address,port,limit = launch.address,int(launch.port),timedelta(seconds=timeout)
+    try: store = dist.TCPStore(address, port, is_master=hosts, wait_for_workers=False, multi_tenant=True, timeout=limit)
     except dist.DistNetworkError as e:
         port_is_taken = hosts and 'EADDRINUSE' in str(e)
         if not port_is_taken: raise
@@ -324,14 +324,14 @@ def join_group(
     launch,timeout = find_launch(),check_seconds(timeout)
     can_join = dist.is_available() and not dist.is_initialized()
     if launch is None or not can_join: return
-    if launch.addr is None: raise RuntimeError(
-        f'{launch.by} started {launch.world} processes on several machines, but did not pass the address of process 0. '
-        'Set MASTER_ADDR to the name of its machine and MASTER_PORT to a free port there, '
+    if launch.address is None: raise RuntimeError(
+        f'{launch.launcher} started {launch.world_size} processes on several machines, but did not pass the address of '
+        'process 0. Set MASTER_ADDR to the name of its machine and MASTER_PORT to a free port there, '
         'for example `mpirun -x MASTER_ADDR=node0 -x MASTER_PORT=29500 …`.')
     device = _choose_device(launch)
     store = _connect(launch, timeout)
     with connect_lazily():
-        dist.init_process_group(_choose_backend(device), store=store, rank=launch.rank, world_size=launch.world,
+        dist.init_process_group(_choose_backend(device), store=store, rank=launch.rank, world_size=launch.world_size,
                                 timeout=timedelta(seconds=timeout))
     if device.type!='cpu': set_timeout(dist.group.WORLD, timeout)
     atexit.register(leave_group)
@@ -379,7 +379,7 @@ def file_group() -> Any:
         _file_groups.update(world=dist.group.WORLD, foreground=foreground, background=background)
     return _file_groups['background' if _thread.is_background else 'foreground']
 
-def in_background(
+def call_in_background(
     f:Callable, # the function to call
     *args:Any   # passed to `f`
 ) -> None:
@@ -388,7 +388,7 @@ def in_background(
     f(*args)
 
 # %% ../../nbs/processes/05c_meeting.ipynb #7b84556e
-def in_all(
+def call_in_all(
     f:Callable # a function without arguments
 ) -> list:
     "Call `f` in each process; return all results; if a call fails, raise its error there, and OSError elsewhere"
@@ -415,12 +415,12 @@ def _gather_outcomes(result, error):
     dist.all_gather_object(outcomes, mine, group=file_group())
     return outcomes
 
-def in_first(
+def call_in_first(
     f:Callable # a function without arguments
 ) -> Any:
     "Call `f` in process 0; return its result in all; if it fails, raise its error in process 0, OSError elsewhere"
-    def call_in_first(): return f() if rank_distrib()==0 else None
-    return in_all(call_in_first)[0]
+    def call_if_first(): return f() if rank_distrib()==0 else None
+    return call_in_all(call_if_first)[0]
 
 # %% ../../nbs/processes/05c_meeting.ipynb #0a094dba
 _call_numbers = count()   # counts calls of `meet`: all processes make them in the same order

@@ -16,8 +16,8 @@ from ..loop.signals import interruptibly
 from .agreement import Agreement, PhaseEnds, _channels, has_agreement
 from .board import SharedMemory
 from .distributed import make_trainers
-from .launch import file_group, in_all, in_background, in_first, join_group, meet
-from .shard import ShareBatches, gather_shards, share_already
+from .launch import call_in_all, call_in_background, call_in_first, file_group, join_group, meet
+from .shard import ShareBatches, gather_shards, has_share_batches
 from .tensor_parallel import TensorParallel, is_tensor_parallel, find_shard_ranks, sharded_run
 from .watch import get_watch
 
@@ -74,7 +74,7 @@ class ProcessGroupTeam(Team):
         return True
     def _make_share_batches(self, learn, cbs=()):
         "Return a list with a `ShareBatches`, or [] unless one is missing, as in a Learner created before the group"
-        return [] if num_distrib()==1 or share_already([*learn.cbs, *cbs]) else [ShareBatches()]
+        return [] if num_distrib()==1 or has_share_batches([*learn.cbs, *cbs]) else [ShareBatches()]
 
     def agree(self,
         learn:Any # the Learner, in a fit
@@ -102,22 +102,22 @@ class ProcessGroupTeam(Team):
     ) -> None:
         "Wait for all processes; raise RuntimeError in all if one does not arrive, or calls another operation"
         meet(what)
-    def in_all(self,
+    def call_in_all(self,
         f:Callable # a function without arguments
     ) -> list:
         "Call `f` in each process; return all results; if a call fails, raise its error there, and OSError elsewhere"
-        return in_all(f)
-    def in_first(self,
+        return call_in_all(f)
+    def call_in_first(self,
         f:Callable # a function without arguments
     ) -> Any:
         "Call `f` in process 0; return its result in all; if it fails, raise its error in process 0, OSError elsewhere"
-        return in_first(f)
-    def in_background(self,
+        return call_in_first(f)
+    def call_in_background(self,
         f:Callable, # the function to call
         *args:Any   # passed to `f`
     ) -> None:
         "Call `f` in this background thread; it communicates with the background threads of the other processes"
-        in_background(f, *args)
+        call_in_background(f, *args)
 
     def has_shard(self,
         dl:Any # a loader

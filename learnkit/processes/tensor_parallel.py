@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import distributed as dist, nn
 
-from ..data.process import (distributed_sampler, is_sharded, lay_out, local_shard, num_distrib, num_shards,
-    own_class, rank_distrib, shard_rank, sharded_among, shared_store)
+from ..data.process import (class_before_sharding, distributed_sampler, is_sharded, lay_out, local_shard,
+                                   num_distrib, num_shards, rank_distrib, shard_rank, sharded_among, shared_store)
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.words import Word
-from learnkit.processes.distributed import (DistributedTrainer, GradientExchange, average_tensors, broadcast_from_first,
-    steps_in_turn)
+from .distributed import (DistributedTrainer, GradientExchange, alternates_steps, average_tensors,
+                                            broadcast_from_first)
 from .shard import has_items, is_same_data
 
 # %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150008
@@ -27,7 +27,7 @@ def is_fully_sharded(
     m:nn.Module # a module
 ) -> bool:
     "Return whether `fully_shard` was called for this module"
-    return own_class(m) is not type(m)
+    return class_before_sharding(m) is not type(m)
 
 def is_data_parallel(
     p:Any # a sharded parameter (DTensor) of a module that `fully_shard` has wrapped
@@ -165,7 +165,7 @@ class TensorParallel(DistributedTrainer):
         "Broadcast the unsharded tensors of process 0, and add the callbacks that average gradients"
         model = self.learn.model
         by_pytorch = is_fully_sharded(model)
-        turns = [type(cb).__name__ for cb in self.learn.cbs if steps_in_turn(cb)]
+        turns = [type(cb).__name__ for cb in self.learn.cbs if alternates_steps(cb)]
         if by_pytorch and turns: raise ValueError(
             f'{turns[0]} calls modules of the model outside its forward pass, where `fully_shard` has not gathered '
             'their weights: remove `fully_shard`')

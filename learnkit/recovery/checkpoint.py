@@ -86,7 +86,7 @@ class CheckpointWriter:
             nonlocal state,info
             state,info = collect()
         try:
-            if sharded: team().in_all(collect_here)   # raises an error of one process in all of them
+            if sharded: team().call_in_all(collect_here)   # raises an error of one process in all of them
             else: collect_here()
             self._start_writing(sharded, path, state, info)
         except Exception as e: self.error = e   # e.g. no memory for a copy, or an object that cannot be saved
@@ -95,12 +95,12 @@ class CheckpointWriter:
     def _start_writing(self, sharded, *args):
         if rank_distrib() and not sharded: return
         if not self.background: return self._write(sharded, *args)
-        thread = Thread(target=team().in_background, args=(self._write, sharded, *args))
+        thread = Thread(target=team().call_in_background, args=(self._write, sharded, *args))
         thread.start()
         self.thread = thread
 
     def _write(self, sharded, path, state, info):
-        call_in_first = team().in_first if sharded else _call_directly   # if not sharded, only this process writes
+        call_in_first = team().call_in_first if sharded else _call_directly   # if not sharded, only this process writes
         try:
             self.stage.wait()
             path = write_checkpoint(state, path, sharded=sharded, **info)
@@ -252,7 +252,7 @@ class CheckpointCallback(Resumable):
         "Return whether process 0 counts the value among the best so far; False for None"
         if value is None: return False
         self.learn._team.agree(self.learn)   # reports a process at a different point of the loop, instead of waiting
-        return team().in_first(lambda: self.retention.is_best(self.folder, value))
+        return team().call_in_first(lambda: self.retention.is_best(self.folder, value))
 
     def after_epoch(self):
         learn = self.learn
@@ -292,7 +292,7 @@ class CheckpointCallback(Resumable):
             return []
         path,state,later = find_checkpoint(self.folder, resume, self.overwrite)
         if path is None or state is None: return []
-        was_finished = team().in_first(lambda: bool(checkpoint_info(path).get('finished')))
+        was_finished = team().call_in_first(lambda: bool(checkpoint_info(path).get('finished')))
         longer = is_longer(learn, state)
         is_over = was_finished and not longer
         changes = check_identity(path, state, self.identity, is_requested=resume!='auto', is_over=is_over)
@@ -356,7 +356,7 @@ class CheckpointCallback(Resumable):
     def _owns_folder(self):
         "Return whether this run owns the folder; report an unreadable mark; raise RuntimeError if another run owns it"
         self.writer.wait()
-        error = team().in_first(self.lock.find_error)
+        error = team().call_in_first(self.lock.find_error)
         if error is None: return True
         if isinstance(error, RuntimeError): raise error
         self.writer.error = error
@@ -390,7 +390,7 @@ class CheckpointCallback(Resumable):
 
     def _are_weights_finite(self, sharded):
         if not sharded: return weights_finite(self.learn.opt)
-        return all(team().in_all(lambda: weights_finite(self.learn.opt)))
+        return all(team().call_in_all(lambda: weights_finite(self.learn.opt)))
 
     def _get_last_row(self):
         "Return the newest row of the history; empty if there is none"

@@ -19,8 +19,8 @@ from torch.utils.data import DataLoader
 from ..data.files import to_serializable
 from ..data.nested import leaves
 from ..data.resumable_loader import ResumableLoader
-from ..data.parts import (changed_names, data_objects, is_library, is_stateful, may_lose_numbers, numbers_in,
-                                 sampler_names)
+from ..data.parts import (changed_names, data_objects, is_from_library, is_stateful, may_lose_numbers,
+                                 numbers_in, sampler_names)
 from ..loop.callback import runs_in, Stateful
 from ..loop.words import observes
 from ..optim.optimizer import OptimWrapper
@@ -60,7 +60,7 @@ class DataState:
 
     def _is_read_again(self, name):
         "Return whether resuming reads this object from the start again: a sampler, or data without positions"
-        return name.startswith(sampler_names) or not self.loader.counted
+        return name.startswith(sampler_names) or not self.loader.can_skip_batches
 
     def load_state_dict(self,
         state:Any # a result of `state_dict`, perhaps invalid
@@ -86,7 +86,7 @@ def may_lose_state(
     cb:Any # a callback
 ) -> bool:
     "Return whether a user-defined callback runs in fits, does not only observe them, and saves only what `saves` names"
-    if observes(cb) or is_library(cb): return False
+    if observes(cb) or is_from_library(cb): return False
     return type(cb).state_dict is Stateful.state_dict and runs_in(cb, 'fit')
 
 # %% ../../nbs/recovery/00_data_state.ipynb #6882eaaa
@@ -213,7 +213,7 @@ class UnsavedNumbers:
              'old value. Let a sample depend only on its index and the epoch (`set_epoch`), or set `num_workers=0`.')
 
 # %% ../../nbs/recovery/00_data_state.ipynb #bcf3e73d
-def why_inexact(
+def explain_inexact(
     dl:Any # the training loader
 ) -> list[str]:
     "Return the reasons, as known before the first batch, why a run will not resume bit for bit; empty if it may"
@@ -226,5 +226,5 @@ def warn_if_inexact(
     learn:Any # the Learner, in a fit that begins
 ) -> None:
     "Warn if it is known before the first batch that this run will not resume bit for bit"
-    reasons = why_inexact(learn.dls.train)
+    reasons = explain_inexact(learn.dls.train)
     if reasons: warn(f"this run does not resume bit for bit: {'; '.join(reasons)}")

@@ -153,7 +153,7 @@ from ..data.batch import shapes, split_batch
 from learnkit.data.files import (as_path, is_safetensors, read_safetensors, read_state, to_serializable, write_atomic,
     write_safetensors)
 from ..data.loaders import DataLoaders
-from ..data.process import gathered, is_sharded, own_class, team
+from ..data.process import class_before_sharding, gather_full_tensor, is_sharded, team
 from ..data.snapshot import snapshot_loader, snapshot_random
 from ..learner.save import check_outside_weights, check_may_replace, check_state, export_format, model_path
 from ..optim.inventory import load_outside_model, state_outside_model
@@ -174,7 +174,7 @@ def _describe_inputs(learn):
 
 def _describe(learn, inputs, about):
     "Return the description of a Learner, for JSON"
-    cls,vocab = own_class(get_model(learn.model)),getattr(learn.dls, 'vocab', None)
+    cls,vocab = class_before_sharding(get_model(learn.model)),getattr(learn.dls, 'vocab', None)
     if vocab is not None: vocab = to_serializable(list(vocab), 'vocab')
     if inputs is None: inputs = _describe_inputs(learn)
     return dict(version=_version, model=f'{cls.__module__}.{cls.__qualname__}', loss=loss_config(learn.loss_func),
@@ -197,11 +197,11 @@ def export(self:Learner,
         weights = get_model(self.model).state_dict()
         sharded = any(map(is_sharded, weights.values()))
         if sharded: team().meet('`learn.export` of a sharded model')
-        model = to_serializable(weights, 'model', convert_sharded=gathered)   # each process gives its shard
-        beside = to_serializable(state_outside_model(self), 'beside', convert_sharded=gathered)
+        model = to_serializable(weights, 'model', convert_sharded=gather_full_tensor)   # each process gives its shard
+        beside = to_serializable(state_outside_model(self), 'beside', convert_sharded=gather_full_tensor)
         loss = _get_loss_tensors(self.loss_func, description['loss'])
         state = dict(format=export_format, note=text, model=model, loss=loss, beside=beside)
-        if sharded: team().in_first(lambda: _write(state, path))
+        if sharded: team().call_in_first(lambda: _write(state, path))
         elif rank_distrib()==0: _write(state, path)
     return path
 

@@ -131,17 +131,17 @@ def _write_files(state, path, info):
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #3776aead
 def _write_sharded(rest, parts, path, info):
     "Write the shards of all processes, then in process 0 the rest and the manifest; all processes must call it"
-    in_first = team().in_first
-    path,old = in_first(lambda: _prepare_path(path))
+    call_in_first = team().call_in_first
+    path,old = call_in_first(lambda: _prepare_path(path))
     try:
         files = write_shards(parts, _shards_folder(path))
-        in_first(lambda: _copy_permissions(path))
-        in_first(lambda: _write_files(rest, path, {**info, 'shards':files}))
+        call_in_first(lambda: _copy_permissions(path))
+        call_in_first(lambda: _write_files(rest, path, {**info, 'shards':files}))
     except Exception:
         is_complete = _manifest_path(path).exists()
         if rank_distrib()==0 and not is_complete: remove_shards(_shards_folder(path))
         raise
-    in_first(lambda: remove_checkpoint(old))
+    call_in_first(lambda: remove_checkpoint(old))
     return path
 
 def _copy_permissions(path):

@@ -27,7 +27,7 @@ from ..loop.callback import Stateful
 from ..loop.dispatcher import Dispatcher
 from ..optim.groups import no_compiler, params_in
 from ..optim.inventory import has_settings, trained_modules
-from ..data.parts import is_library
+from ..data.parts import is_from_library
 
 # %% ../../nbs/recovery/01a_holders.ipynb #c0a51a01
 def is_constant(
@@ -200,7 +200,7 @@ def holds_state(
     if isinstance(o, containers): return not is_plain(o)   # a container of plain values is saved whole
     if isinstance(o, saved_elsewhere) or not hasattr(o, '__dict__'): return False
     if is_called or type(o) is SimpleNamespace: return True
-    return not is_library(o) and not is_foreign(type(o))
+    return not is_from_library(o) and not is_foreign(type(o))
 
 def closure_of(
     f:FunctionType # a function
@@ -245,7 +245,7 @@ class HolderSearch:
         if kind in self.classes: return
         self.classes.add(kind)
         for cls in kind.__mro__:
-            if is_library(cls) or cls.__module__=='builtins': continue
+            if is_from_library(cls) or cls.__module__=='builtins': continue
             self._add_entries(cls, f'<class {cls.__qualname__}>', False)
 
     def _add_entries(self, o, name, is_saved): self.found[name] = Holder(o, is_saved, entries_of(o))
@@ -344,7 +344,7 @@ from collections.abc import Callable
 from warnings import warn
 
 from ..data.modules import get_model, one_param
-from ..data.random import check_generator, generator_state, set_generator
+from ..data.random import check_generator_state, generator_state, set_generator_state
 from ..learner.learner import Learner
 from ..learner.save import describe_mismatch
 
@@ -441,7 +441,7 @@ class Restorer:
     def _change(self, current, v):
         "Change `current` to `v` in place if possible; return whether it was changed"
         is_sequence = isinstance(v, (list,tuple))
-        if is_generator(current): set_generator(current, v)
+        if is_generator(current): set_generator_state(current, v)
         elif isinstance(current, torch.Tensor) and can_copy_into(current, v): current.data.copy_(v)
         elif isinstance(current, mappings) and isinstance(v, dict): self._change_mapping(current, v)
         elif isinstance(current, (list,deque)) and is_sequence: self._change_list(current, v)
@@ -627,7 +627,7 @@ class HiddenState:
         return holder.o
 
     def _check_value(self, name, current, v):
-        if is_generator(current): check_generator(current, v)
+        if is_generator(current): check_generator_state(current, v)
         elif not is_plain(v): raise ValueError(
             f'this is not the checkpoint of a run: `{name}` is a {type(v).__name__}, but a checkpoint '
             'holds only numbers, strings, tensors and short containers of them')

@@ -26,7 +26,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from ..data.modules import get_model
 from ..data.nested import is_listy, leaves
-from ..data.process import distributed_sampler, gather_objects, num_shards, own_class
+from ..data.process import class_before_sharding, distributed_sampler, gather_objects, num_shards
 from ..learner.learner import Learner
 from ..loop.callback import runs_in
 from ..loop.events import event
@@ -323,7 +323,9 @@ def _describe_model(model):
     for name,m in model.named_modules():
         settings = hide_secrets(re.sub(' at 0x[0-9a-f]+', '', m.extra_repr()))
         is_whole_model = not name
-        if settings or is_whole_model: texts[f'model.{name}'.rstrip('.')] = f'{name_of(own_class(m))}({settings})'
+        if not settings and not is_whole_model: continue
+        cls = class_before_sharding(m)
+        texts[f'model.{name}'.rstrip('.')] = f'{name_of(cls)}({settings})'
     return texts
 
 # %% ../../nbs/recovery/10_identity.ipynb #9791d73b

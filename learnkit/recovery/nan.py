@@ -220,7 +220,7 @@ from typing import Any
 from ..callbacks.accumulate import opt_params
 from ..callbacks.intervals import Every
 from ..data.modules import get_model
-from ..data.process import largest
+from ..data.process import max_over_processes
 from ..data.snapshot import Snapshot, snapshot_attributes, snapshot_buffers, snapshot_grads
 from ..learner.fit import resumes
 from ..loop.check import check_fraction
@@ -322,7 +322,7 @@ class RollBackOnNaN(Callback):
         self.learn._team.agree(self.learn)
         self.due = False
         is_finite = weights and self.flag.isfinite().all()
-        return not largest(not is_finite)
+        return not max_over_processes(not is_finite)
 
     def _keep_good_state(self):
         self.snapshot = self.last_loss = None
@@ -365,7 +365,7 @@ class RollBackOnNaN(Callback):
 
     def _has_finite_start(self):
         "Return whether there is no good state yet, but finite weights in all processes; all processes must call it"
-        return self.good_state is None and not largest(not weights_finite(self.learn.opt))
+        return self.good_state is None and not max_over_processes(not weights_finite(self.learn.opt))
 
     def _skip(self):
         "Undo what the batch has changed"

@@ -17,7 +17,7 @@ from fastcore.basics import patch
 from fastcore.foundation import L
 
 from ..callbacks.batches import ItemIndices
-from ..data.process import from_first, num_shards, rank_distrib
+from ..data.process import broadcast_object, num_shards, rank_distrib
 from ..learner.bars import displays
 from ..learner.display import find_display_kind
 from ..learner.fit import resumes
@@ -287,7 +287,7 @@ def replay(self:Learner,
         self.paused = before_step
         warn(f'a callback skipped the batch of step {step}, so the run is paused before it without a loaded batch')
     counts = dict(compared=record.n_compared, equal=record.n_equal)
-    if self.distributed: counts = from_first(counts)   # only process 0 has compared
+    if self.distributed: counts = broadcast_object(counts)   # only process 0 has compared
     return dict(epoch=self.epoch, iter=self.iter, train_iter=self.train_iter, items=self.paused.items, **counts)
 
 # %% ../../nbs/recovery/38b_branch.ipynb #7c000003

@@ -86,7 +86,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from ..data.files import StorePath, as_path
-from ..data.process import alone, from_first, num_shards, rank_distrib, team
+from ..data.process import alone, broadcast_object, num_shards, rank_distrib, team
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.loop import loader_len
@@ -151,14 +151,14 @@ def find_in_all(
     where:Path     # a folder with checkpoints, or the path of a checkpoint
 ) -> Any:
     "Return the result of `find`, called in each process, or only in process 0 if files differ; all processes call this"
-    listings = team().in_all(lambda: _list_found(where))
+    listings = team().call_in_all(lambda: _list_found(where))
     if all(listing==listings[0] for listing in listings): return find()
     found = None
     def read():
         nonlocal found
         with alone(): found = find()
-    team().in_first(read)
-    return from_first(found)
+    team().call_in_first(read)
+    return broadcast_object(found)
 
 # %% ../../nbs/recovery/20b_resume.ipynb #4b86d4ea
 def find_checkpoint(

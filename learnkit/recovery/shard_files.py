@@ -122,7 +122,7 @@ def write_shards(
 ) -> dict[str, list]: # name of a file -> size, SHA-256
     "Write this process's shards; return all processes' files; all processes must call it; raise OSError in all of them"
     from torch.distributed import checkpoint as dcp
-    team().in_first(lambda: remove_shards(folder))
+    team().call_in_first(lambda: remove_shards(folder))
     group,rank = team().group,rank_distrib()
     digests = {}
     writer = dcp.FileSystemWriter(folder, sync_files=True)
@@ -134,7 +134,7 @@ def write_shards(
         if rank==0: own.append(folder/'.metadata')
         return {p.name:digests.get(p) or _compute_digest(p) for p in own if p.exists()}
     files = {}
-    for of_process in team().in_all(digest_own): files |= of_process
+    for of_process in team().call_in_all(digest_own): files |= of_process
     return files
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #2f653cfa
@@ -241,7 +241,7 @@ def _check_files(folder, files):
             if not file.is_file(): return f'{file} is missing'
             now = _compute_digest(file)
             if now!=[size,sha]: return f'{file} is damaged: its size or SHA-256 differs from that of the written file'
-    for error in team().in_all(check):
+    for error in team().call_in_all(check):
         if error: raise ValueError(error)
 
 # %% ../../nbs/recovery/12_shard_files.ipynb #92eb6cb1
@@ -286,7 +286,7 @@ def read_shards(
 ) -> Any: # with plain tensors in a single process
     "Return `state` with its shards; all processes must call it; raise ValueError in all of them if a file is damaged"
     _check_files(folder, files)
-    layouts = team().in_first(lambda: _read_metadata(folder, files))
+    layouts = team().call_in_first(lambda: _read_metadata(folder, files))
     _,wanted = split_shards(state, is_on_meta)
     for k,t in wanted.items():
         layout = layouts.get(k)
@@ -296,5 +296,5 @@ def read_shards(
     parts = {k:_create_empty(t) for k,t in wanted.items()}
     def read():
         for k,t in parts.items(): _fill(t, folder, layouts[k].pieces)
-    team().in_all(read)
+    team().call_in_all(read)
     return merge_shards(state, parts)

@@ -12,7 +12,7 @@ from typing import Any
 from warnings import warn
 
 from ..data.nested import tuplify
-from ..data.process import largest
+from ..data.process import max_over_processes
 from ..learner.fit import resumes
 from ..loop.callback import Callback
 from ..loop.signals import handle_or_wait, uninterrupted
@@ -75,7 +75,7 @@ class StopOnSignal(Callback):
 
     def after_fit(self):
         number = self.received
-        if self._has_agreement: number = int(largest(number or 0))   # all processes must call `largest`
+        if self._has_agreement: number = int(max_over_processes(number or 0))   # all processes must call this
         if number: self._end(number)
 
     @property
@@ -94,7 +94,8 @@ class StopOnSignal(Callback):
         self.received = number
         if save:
             self._save(self.learn.iter+1)
-            if self._has_agreement: largest(0)   # a barrier: when one process ends, the launcher kills those that save
+            # a barrier: when one process ends, the launcher kills those that save
+            if self._has_agreement: max_over_processes(0)
         raise exit_exception(number)
 
     def cleanup(self):
@@ -375,7 +376,7 @@ class Pausable(_Breakpoints, Resumable):
     def _copy_beginning(self):
         learn,loader = self.learn,self.collector.record_beginning()
         learn.epoch  = learn.current_run.start_epoch
-        loader.place = loader.beginning()   # taken now, because the first batch advances the loader's generators
+        loader.place = loader.start_position()   # taken now, because the first batch advances the loader's generators
         self._copy(learn.epoch, 0)
         loader.place = None
 

@@ -331,7 +331,7 @@ from pathlib import Path
 
 from ..callbacks.batches import OngoingLoader
 from ..data.resumable_loader import ResumableLoader
-from ..data.random import check_generator, derived_seed, generator_state, set_generator
+from ..data.random import check_generator_state, derive_seed, generator_state, set_generator_state
 from ..data.snapshot import generators_in
 from ..data.stateful import RecordedStream, StreamWorkerRecorder, draws_nothing, record_stream
 from ..data.workers import Watch, base_seed_of, continue_workers, persistent_loaders, watch_workers
@@ -391,7 +391,7 @@ class DataPosition(Callback):
     def begin_data(self) -> None:
         "Reset the position to the start of the data, when a fit begins; warn if resuming cannot be exact"
         learn = self.learn
-        self.seed,self.train_loader,self.ongoing = derived_seed(),None,None
+        self.seed,self.train_loader,self.ongoing = derive_seed(),None,None
         self.resume_state = self.place = self.data_state = self.saved_data_state = None
         self.hidden_state,self.unsaved_numbers = HiddenState(learn),UnsavedNumbers(learn)
         self.warned = False
@@ -438,7 +438,7 @@ class DataPosition(Callback):
         "Load the random states of `place`, and begin there if no batch is done; raise an error if `place` does not fit"
         is_seeded_alike = loader.seeded==('seeded' in place)
         is_whole = is_seeded_alike and num_shards()==1   # else the loader reads a shard
-        if is_whole: loader.check(place)
+        if is_whole: loader.check_position(place)
         if is_whole and not place['done']: loader.begin_at(place)
         self._set_other_generators(place.get('others'))
         self.base_seeds = place.get('base_seeds', [])   # older checkpoints have none
@@ -456,8 +456,8 @@ class DataPosition(Callback):
         "Set the other loaders' generators; if the states do not fit, raise ValueError and change nothing"
         if not isinstance(states, list) or len(states)!=len(self.other_generators): raise ValueError(
             'the validation data has other random number generators than in the checkpoint: resume with the same data')
-        for generator,state in zip(self.other_generators, states): check_generator(generator, state)
-        for generator,state in zip(self.other_generators, states): set_generator(generator, state)
+        for generator,state in zip(self.other_generators, states): check_generator_state(generator, state)
+        for generator,state in zip(self.other_generators, states): set_generator_state(generator, state)
 
     def before_validate(self):
         loader = self.learn.batches.loader
@@ -481,8 +481,8 @@ class DataPosition(Callback):
         loader.limit = learn.batches.limit
         if state is not None: learn.batches.skipped = state.get('skipped', 0)
         self._begin_data_state(loader)
-        if loader.rereads: learn.say(
-            f'this data cannot be indexed: its first {loader.rereads} batches are read again, without training '
+        if loader.n_rereads: learn.say(
+            f'this data cannot be indexed: its first {loader.n_rereads} batches are read again, without training '
             '(not needed by a loader with a `state_dict`)')
         if state is not None: self._check_length(loader, state)
         if state is not None: self._resume_within_epoch(state)
@@ -513,7 +513,7 @@ class DataPosition(Callback):
 
     def _move_to_place(self, loader):
         if self.place is None: return
-        loader.check(self.place)
+        loader.check_position(self.place)
         loader.begin_at(self.place)
 
     def _wrap_loader(self, dl):
@@ -572,7 +572,7 @@ class DataPosition(Callback):
 
     def _warn_if_inexact(self, loader, place):
         if self.warned: return
-        what,why = 'training',loader.why_inexact(place)
+        what,why = 'training',loader.explain_inexact(place)
         have_drawn = any(it.drawn for it in self._find_watched_iterators())
         if not why and have_drawn: what,why = 'validation',_persist_text
         if not why: return

@@ -14,9 +14,9 @@ import torch
 from torch import distributed as dist, nn
 
 from ..data.modules import get_model
-from ..data.process import is_sharded, lay_out, num_distrib, own_class
+from ..data.process import class_before_sharding, is_sharded, lay_out, num_distrib
 from ..optim.optimizer import OptimWrapper
-from ..processes.launch import file_group, in_first
+from ..processes.launch import call_in_first, file_group
 from ..processes.tensor_parallel import is_data_parallel
 from .memory import pick_modules
 
@@ -140,10 +140,10 @@ def shard_model(
     from torch.distributed.fsdp import fully_shard
     file_group()
     if not hasattr(model, 'module'): model = get_model(model)
-    is_sharded_by_user = own_class(model) is not type(model)
+    is_sharded_by_user = class_before_sharding(model) is not type(model)
     if is_sharded_by_user: return _check_sharded(model)
     _check_shardable(model, mesh)
-    device = in_first(partial(_find_device_of_values, model))
+    device = call_in_first(partial(_find_device_of_values, model))
     old = dict(model.named_parameters(remove_duplicate=False))
     for m in find_units(model, by):
         is_root = m is model
@@ -164,7 +164,7 @@ from ..data.device import default_device
 from ..loop.check import check_args
 from ..optim.groups import is_built
 from ..optim.optimizer import optimizers_of
-from ..processes.distributed import DistributedTrainer, steps_in_turn
+from ..processes.distributed import DistributedTrainer, alternates_steps
 
 # %% ../../nbs/speed/30b_fully_shard.ipynb #dd384caa
 @check_args
@@ -194,7 +194,7 @@ class FullyShard(DistributedTrainer):
             f'FullyShard has no effect in one process, so this trains without {self.mp}. Use `MixedPrecision` there.')
 
     def _wrap(self, device):
-        turns = [type(cb).__name__ for cb in self.learn.cbs if steps_in_turn(cb)]
+        turns = [type(cb).__name__ for cb in self.learn.cbs if alternates_steps(cb)]
         if turns: raise ValueError(
             f'{turns[0]} steps some of the parameters at a time, and calls parts of the model outside of its forward '
             'pass, where a sharded model has only a part of their weights: remove `FullyShard`')

@@ -207,7 +207,7 @@ from ..callbacks.accumulate import opt_params
 from ..data.batch import find_bs
 from ..data.modules import is_writable
 from ..data.process import rank_distrib, undivided
-from ..data.random import derived_seed
+from ..data.random import derive_seed
 from ..data.seeded import ShardLoader, Shards
 from ..data.stateful import hash_seed, seed_cpu
 from ..learner.learner import TrainEvalCallback
@@ -341,7 +341,7 @@ class VirtualShards(Callback):
         self.stack,self.loader = ExitStack(),None
         self.stack.enter_context(undivided())   # each process validates on all data
         if world>1: self._synchronize()
-        self.seed = derived_seed()
+        self.seed = derive_seed()
         self.threads = torch.get_num_threads()
 
     def _synchronize(self):

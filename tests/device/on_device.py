@@ -10,7 +10,7 @@ import learnkit.all as lk, pytest, torch
 from learnkit.learner.buffer import TensorBuffer
 from learnkit.data.nested import leaves
 from learnkit.loop.run import null_logger
-from learnkit.data.device import Borrowed, Transfer
+from learnkit.data.device import BorrowedBatches, Transfer
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -170,7 +170,7 @@ def test_a_loader_that_writes_to_its_memory_again():
 def test_a_batch_is_read_before_the_next_one_is_written():
     "… also if nothing was computed with it yet"
     transfer = Transfer(torch.device(DEV, 0))
-    kept = [transfer(b)[0] for b in Borrowed(iter(OneMemory(DEV)), transfer)]
+    kept = [transfer(b)[0] for b in BorrowedBatches(iter(OneMemory(DEV)), transfer)]
     same(bits(kept), [x.clone() for x,_ in OneMemory('cpu')])
 
 def test_threads_keep_their_streams():

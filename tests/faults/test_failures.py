@@ -688,11 +688,11 @@ def test_no_checkpoint_yet(tmp_path):
 def test_data_is_searched_for_nan_only_for_a_message(monkeypatch):
     "A fit that only warns searches the data for NaN once, for its one warning, not each time that losses are read"
     from learnkit.measure import finite
-    n,find = [0],finite.sample_with_nan
+    n,find = [0],finite.find_sample_with_nan
     def count(dl):
         n[0] += 1
         return find(dl)
-    monkeypatch.setattr(finite, 'sample_with_nan', count)
+    monkeypatch.setattr(finite, 'find_sample_with_nan', count)
     x = torch.randn(8, 4)
     bad = [(x*torch.nan, x[:,:1])]*2
     learn = Learner(DataLoaders(bad), nn.Linear(4, 1), nn.MSELoss(), Adam, lr=.01, cbs=NonFiniteCheck('warn'))

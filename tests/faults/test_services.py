@@ -88,7 +88,7 @@ def test_a_service_that_stays_down(tmp_path):
     "Training continues with a warning, and a file gets the rows that could not be sent"
     server = Server(['down']*10**6)
     learn = quiet(n=3, path=tmp_path, cbs=[Listed(server), LossMonitor('1ba'), JsonLogger()])
-    learn.listed.wait = .05
+    learn.listed.max_wait = .05
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         learn.fit(2)
@@ -105,7 +105,7 @@ def test_unsent_rows_are_in_the_checkpoint(tmp_path):
     server = Server()
     def fit(*cbs):
         learn = quiet(n=4, path=tmp_path, cbs=[Listed(server), LossMonitor('1ba'), CheckpointCallback('1ba'), *cbs])
-        learn.listed.wait = .05
+        learn.listed.max_wait = .05
         try: learn.fit(2, resume='auto')
         except KeyboardInterrupt: pass
         return learn
@@ -122,7 +122,7 @@ def test_unsent_rows_are_in_the_checkpoint(tmp_path):
 def interrupted(server, path, every='4ba'):
     "A Learner whose fit was interrupted after 6 of 8 steps; the service took at most two of them, then went down"
     learn = quiet(n=4, path=path, cbs=[Listed(server), LossMonitor('1ba'), CheckpointCallback(every)])
-    learn.listed.wait = .05
+    learn.listed.max_wait = .05
     def stop(cb):
         if cb.train_iter==2: server.down = ['down']*10**6
         if cb.train_iter==6: raise KeyboardInterrupt
@@ -135,7 +135,7 @@ def test_a_learner_that_resumes_its_own_run(tmp_path):
     "Unsent rows are saved or trained again; steps 5 and 6 used to be sent twice, with an end of the run in between"
     server = Server()
     learn = interrupted(server, tmp_path)
-    learn.listed.wait = 5
+    learn.listed.max_wait = 5
     learn.fit(2, resume='auto', cbs=at('after_batch', lambda cb: server.down.clear(), lambda cb: cb.train_iter==7))
     assert steps(server)==[*range(1, 9)] and len(server.runs)==1 and server.runs['run0']['status']=='finished'
 
@@ -290,7 +290,7 @@ def test_wandb_writes_the_last_rows_later(tmp_path):
         def rows(self): self.asked += 1; return [dict(step=i) for i in range(min(self.asked, 4))]
     def read(asked=0, **kw):
         log,file = WandbLogger(),File()
-        log._find_run_files,log.wait,file.asked = lambda id: [file],.3,asked
+        log._find_run_files,log.max_wait,file.asked = lambda id: [file],.3,asked
         vars(log).update(id='a', **kw)
         return len(log.read_log())
     over,on = SimpleNamespace(_is_finished=True),SimpleNamespace(_is_finished=False)

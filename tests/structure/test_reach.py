@@ -40,7 +40,7 @@ def reaches(at):
 still_reached = {
     'data.snapshot._get_cell_contents: cell_contents',
     'data.snapshot._is_unchanging: __closure__',
-    'data.snapshot.of_function: __closure__',
+    'data.snapshot.list_function_contents: __closure__',
     'learner.checks._get_args: co_varnames', 'learner.checks._get_args: f_locals',
     'learner.checks._make_sample_hint: f_locals',
     'loop.dispatcher.find_stacklevel: _getframe', 'loop.dispatcher.find_stacklevel: f_back',

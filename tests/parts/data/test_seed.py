@@ -121,21 +121,21 @@ def test_any_accelerator(monkeypatch):
 @pytest.mark.parametrize('bits', ['MT19937','PCG64'])
 def test_half_a_pair_of_normal_numbers_is_kept(bits):
     "A `RandomState` of NumPy draws two at once, and its generator of bits knows nothing of the second one"
-    from learnkit.data.random import check_generator, generator_state, seed_generator, set_generator
+    from learnkit.data.random import check_generator_state, generator_state, seed_generator, set_generator_state
     make = lambda: np.random.RandomState(getattr(np.random, bits)(0))
     g,other = make(),make()
     g.randn()
     state = generator_state(g)
     then = g.randn(3).tolist()
-    check_generator(other, state)
-    set_generator(other, state)
+    check_generator_state(other, state)
+    set_generator_state(other, state)
     assert other.randn(3).tolist()==then
-    set_generator(other, {k:v for k,v in state.items() if k not in ('has_gauss','gauss')})   # as older checkpoints have it
+    set_generator_state(other, {k:v for k,v in state.items() if k not in ('has_gauss','gauss')})   # as older checkpoints have it
     assert other.randn(2).tolist()==then[1:]
     seed_generator(g, 3); first = g.randn(3).tolist()
     g.randn(); seed_generator(g, 3)
     assert g.randn(3).tolist()==first
-    with pytest.raises(ValueError): check_generator(g, {**state, 'gauss':'x', 'has_gauss':1})
+    with pytest.raises(ValueError): check_generator_state(g, {**state, 'gauss':'x', 'has_gauss':1})
 
 def test_the_second_of_a_pair_of_normal_numbers_is_a_draw():
     "NumPy's global generator hands it out without a change of its bits: a step that drew it was not noted, and drew other numbers when it was taken again"
@@ -158,4 +158,4 @@ def test_the_second_of_a_pair_of_normal_numbers_is_a_draw():
     assert not find_changed(rng_fingerprints(), rng_fingerprints())
     seen,notes = steps(12)
     np.random.seed(0)
-    assert [*StepRecorder(drawing(), notes).again(12)]==seen
+    assert [*StepRecorder(drawing(), notes).repeat(12)]==seen

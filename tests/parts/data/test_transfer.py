@@ -14,7 +14,7 @@ from learnkit.learner.learner import Learner
 from learnkit.data.nested import leaves
 from learnkit.learner.bars import ProgressCallback
 from learnkit.loop.run import null_logger
-from learnkit.data.device import Transfer, copy_stream, is_plain_batch
+from learnkit.data.device import Transfer, get_copy_stream, is_plain_batch
 from toys import at, throw, weights
 
 BS,PER = 4,6
@@ -165,10 +165,10 @@ def test_pinned_once():
 def test_one_stream_for_each_device(kind, has, monkeypatch):
     monkeypatch.setattr(torch.accelerator, 'current_accelerator', lambda: torch.device(kind))
     monkeypatch.setattr(torch, 'Stream', lambda device: [device])
-    copy_stream.cache_clear()
-    streams = [copy_stream(torch.device(kind, i)) for i in (0, 1, 0)]
-    assert copy_stream(torch.device('cpu')) is copy_stream(torch.device('meta')) is None
-    copy_stream.cache_clear()
+    get_copy_stream.cache_clear()
+    streams = [get_copy_stream(torch.device(kind, i)) for i in (0, 1, 0)]
+    assert get_copy_stream(torch.device('cpu')) is get_copy_stream(torch.device('meta')) is None
+    get_copy_stream.cache_clear()
     assert streams[0] is streams[2] and (streams[1] is not streams[0])==has and (streams[0] is not None)==has
 
 class Far(torch.Tensor):
@@ -191,7 +191,7 @@ class Event:
 def test_results_come_back_behind_the_computation(kw, held, blocks, monkeypatch, tmp_path):
     "Each block is waited for when the next one leaves, and the last one at the end; what the model then writes there does not matter"
     Far.due,Far.waits = [],0
-    monkeypatch.setattr('learnkit.data.device.copy_stream', lambda device: 'copies')
+    monkeypatch.setattr('learnkit.data.device.get_copy_stream', lambda device: 'copies')
     monkeypatch.setattr(torch.accelerator, 'current_stream', lambda device: type('S', (), {'record_event': lambda self: Event()})())
     def buffer(name): return TensorBuffer(n=24, **({**kw, 'file':tmp_path/name} if 'file' in kw else kw))
     near,far,x = buffer('near.pt'),buffer('far.pt'),torch.rand(24, 3)

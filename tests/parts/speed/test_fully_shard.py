@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from learnkit.all import (Callback, CancelBatch, CheckpointCallback, CrossEntropyLossFlat, DataLoaders, DistributedTrainer, EMACallback, GradientAccumulation, GradientClip, Learner, MicroBatch, OptimizerMonitor, ProgressCallback, accuracy,
                           load_learner)
 from learnkit.recovery.file import list_checkpoints, newest_checkpoint, read_checkpoint
-from learnkit.processes.launch import in_all, in_first
+from learnkit.processes.launch import call_in_all, call_in_first
 from learnkit.data.process import is_sharded, whole
 from learnkit.speed.fully_shard import FullyShard
 from learnkit.speed.memory import RecomputeActivations
@@ -190,7 +190,7 @@ def _ways(rank, world):
     close(tied.model, by_hand(Net(tied=True))[0])
     # batch norms: averages of process 0, everywhere
     normed = fit(Net(rank, norm=True))
-    assert all(torch.equal(o, normed.model.norm.running_mean) for o in in_all(lambda: normed.model.norm.running_mean))
+    assert all(torch.equal(o, normed.model.norm.running_mean) for o in call_in_all(lambda: normed.model.norm.running_mean))
     # 16 bits
     half = fit(mp=torch.bfloat16)
     assert all(p.dtype is torch.float32 for p in half.model.parameters()) and half.get_preds()[0].dtype is torch.float32
@@ -455,7 +455,7 @@ def _in_background(rank, world, path):
     dcp.save = late
     try: fit()
     finally: dcp.save = save
-    paths = in_first(lambda: list_checkpoints(learn.checkpoint.folder))
+    paths = call_in_first(lambda: list_checkpoints(learn.checkpoint.folder))
     assert len(paths)==3 and len(begun)==4
     for p in paths:
         state = read_checkpoint(p)
@@ -487,14 +487,14 @@ def _faults(rank, world, path):
     finally: dcp.FileSystemWriter.write_data = save
     folder = learn.checkpoint.folder
     assert any('a checkpoint could not be written' in o and 'No space left' in o for o in said), said
-    assert [p.name for p in in_first(lambda: list_checkpoints(folder))][-2:]==['step-00000003.pth','step-00000001.pth'] and not (folder/'step-00000002.shards').exists()
+    assert [p.name for p in call_in_first(lambda: list_checkpoints(folder))][-2:]==['step-00000003.pth','step-00000001.pth'] and not (folder/'step-00000002.shards').exists()
     def no_room(state, path, info):
         if path.name=='step-00000002.pth': raise OSError('No space left on device')
         return write(state, path, info)
     checkpoint_file._write_files = no_room
     try: learn,said = fit('rest')
     finally: checkpoint_file._write_files = write
-    assert any('could not be written' in o for o in said) and 'step-00000002.pth' not in in_first(lambda: [p.name for p in list_checkpoints(learn.checkpoint.folder)])
+    assert any('could not be written' in o for o in said) and 'step-00000002.pth' not in call_in_first(lambda: [p.name for p in list_checkpoints(learn.checkpoint.folder)])
     # another process ends when a checkpoint is complete, or while the first one is read back: it stays complete
     def loses(f, name):
         def g(*args):
@@ -508,7 +508,7 @@ def _faults(rank, world, path):
     assert sum('could not be written' in o for o in said)>=1+(rank==0), said
     for i in (1, 2): read_checkpoint(learn.checkpoint.folder/f'step-{i:08}.pth')
     # a flipped bit in each of the files
-    newest = in_first(lambda: list_checkpoints(folder))[0]
+    newest = call_in_first(lambda: list_checkpoints(folder))[0]
     for file in sorted(newest.with_suffix('.shards').iterdir()):
         dist.barrier()
         bits = file.read_bytes()
