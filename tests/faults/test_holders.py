@@ -222,9 +222,9 @@ def test_global_variables_are_not_reported():
 
 def test_hidden_state_survives_a_kill(tmp_path):
     "A run that is killed twice and resumed from checkpoints ends like an uninterrupted one"
-    from test_kept import ended
+    from test_kept import final_weights
     for i,kw in enumerate((dict(loss=losses['method'], model=Mixed), dict(loss=losses['list_of_partial'], model=Alias))):
-        assert equal(ended(tmp_path/f'{i}a', **kw), ended(tmp_path/f'{i}b', (2, 6), **kw))
+        assert equal(final_weights(tmp_path/f'{i}a', **kw), final_weights(tmp_path/f'{i}b', (2, 6), **kw))
 
 class Array:
     def __init__(self): self.of = dict(h=np.zeros(2), words=set(), mean=np.float64(0), long=[0]*1000)
