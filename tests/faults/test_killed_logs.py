@@ -25,7 +25,7 @@ def config(seed):
 
 class Killer(Callback):
     "Kills the process at event number `at`; `order` places it before, between or after the other callbacks"
-    acts = 'nothing'   # a resumed run may have it at another event, or not at all
+    acts = 'nothing'   # a resumed run may have another Killer, or none
     def __init__(self, at, order): self.left,self.order = at,order
     def __call__(self, name, **kwargs):
         self.left -= 1

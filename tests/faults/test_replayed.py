@@ -53,7 +53,8 @@ def alike(a, b):
 def replayed(path, cfg, step, seen):
     "What differs in a replay of `step`"
     learn,before = make_learner(path, cfg),files(path)
-    if any(int(p.stem.split('-')[1])<=step for p in list_checkpoints(Run(path).folder)): torch.rand(3), random.random()   # else it begins at the beginning
+    # without a checkpoint the replay starts at the beginning, with the random numbers of now
+    if any(int(p.stem.split('-')[1])<=step for p in list_checkpoints(Run(path).folder)): torch.rand(3), random.random()
     at = learn.replay(path, step, fit=partial(all_policies[cfg['policy']], learn, 3))
     batch,left_out = learn.batch,learn.train_iter!=step
     learn.resume(1)

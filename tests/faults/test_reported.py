@@ -1,4 +1,4 @@
-"""Counters of samplers, datasets, transforms and callbacks: checkpoints hold, or warnings name them"""
+"""Counters of samplers, datasets, transforms and callbacks are saved by their `state_dict`, or a warning names them"""
 import re, warnings
 
 import pytest, torch

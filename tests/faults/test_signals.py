@@ -119,7 +119,7 @@ def check_resumed_end(folder, straight, workers=0):
     (signal.SIGTERM, 143, 0, 'after_pred',    2, True,  (1,3)),
     (signal.SIGINT,   -2, 2, 'after_backward',0, True,  (1,1)),   # Python ends by the signal itself when KeyboardInterrupt comes to the top
     (signal.SIGTERM, 143, 2, 'after_step',    5, True,  (1,6)),
-    (signal.SIGTERM, 143, 0, 'after_pred',    1, False, (1,0)),   # validation: after the last checkpoint
+    (signal.SIGTERM, 143, 0, 'after_pred',    1, False, (1,0)),   # validation: the newest checkpoint remains
     (signal.SIGTERM, 143, 0, 'before_epoch',  0, None,  (1,1)),
 ])
 def test_stopped_and_resumed(number, status, workers, event, batch, training, at, straight, tmp_path):

@@ -1,4 +1,4 @@
-"""Streams that save their position: a run resumes there without loading a sample again, and ends as if unkilled."""
+"""Streams that save their position: a run resumes there without loading a sample again, and ends as if not killed."""
 import multiprocessing as mp, os, random, warnings
 from itertools import count
 
