@@ -111,7 +111,7 @@ def test_a_run_without_a_batch_has_no_step(tmp_path):
 
 def test_a_fit_limited_by_time_cannot_be_replayed(tmp_path):
     make_learner(tmp_path/'a').fit('0.2s')
-    with pytest.raises(ValueError, match='depends on the clock'): make_learner(tmp_path/'a').replay(tmp_path/'a', 1)
+    with pytest.raises(ValueError, match='depends on the clock'): make_learner(tmp_path/'a').replay(tmp_path/'a', 0)
 
 def test_the_beginning_is_computed_without_a_checkpoint(run, tmp_path):
     for p in list_checkpoints(run.folder)[1:]: remove_checkpoint(p)
