@@ -162,7 +162,7 @@ class AvgMetric(Metric):
         self.reset()
 
     def reset(self):
-        self.new = []   # pairs of a value and its weight that are not summed yet
+        self.pending = []   # pairs of a value and its weight that are not summed yet
         self.vals,self.weights = ScalarBuffer(),ScalarBuffer()
         self._total,self._count = 0.,0
         self.weigh = None   # the `BatchWeight`; None: before the first batch
@@ -199,11 +199,11 @@ class AvgMetric(Metric):
         "Add `val` to the mean, with weight `n`; raise TypeError or ValueError if `val` is not one number"
         if not isinstance(val, Tensor): val = torch.tensor(metric_number(val, self.name), dtype=torch.float64)
         if val.ndim and val.numel()!=1: raise _make_number_error(self.name, val)
-        self.new.append((val.detach(), n))
-        if len(self.new)>=1024: self._pack()
+        self.pending.append((val.detach(), n))
+        if len(self.pending)>=1024: self._pack()
 
     def _pack(self):
-        new,self.new = self.new,[]
+        new,self.pending = self.pending,[]
         for val,weight in new:
             self.vals.append(val)
             self.weights.append(weight)
@@ -365,7 +365,7 @@ class Logged(AvgLoss):
     def snapshot(self) -> Snapshot:
         "Return a snapshot of the logged values, taken before a batch that may be repeated"
         self._pack()
-        return snapshot_entries(self.new)
+        return snapshot_entries(self.pending)
 
 # %% ../../nbs/measure/15c_logged.ipynb #316d3366
 register_state('phase_meter', None, 'the `Meter` of this phase, to which `log` adds; None: outside of a phase')

@@ -32,8 +32,8 @@ class AvgSmoothLoss(Metric):
         loss,unread = learn.loss,self.unread
         if loss is None: return   # a batch without a target has no loss
         if loss.requires_grad: loss = loss.detach()   # its graph would stay in memory
-        unread.new.append(loss)
-        if len(unread.new)>=unread.every: unread.pack()
+        unread.pending.append(loss)
+        if len(unread.pending)>=unread.every: unread.pack()
 
     def flush(self):
         losses = self.unread.drain()
@@ -354,7 +354,7 @@ class Recorder(RecorderPlots, Callback):
         if not learn.training: self.valid.accumulate(learn)
         elif self.train.accumulate(learn):
             lr = learn.opt.param_groups[-1]['lr']   # the optimizer changes a tensor in place
-            self.lrs.new.append(lr.clone() if isinstance(lr, torch.Tensor) else lr)   # read later, with the losses
+            self.lrs.pending.append(lr.clone() if isinstance(lr, torch.Tensor) else lr)   # read later, with the losses
             if self.smooth_loss.unseen or not learn.train_iter%1024: self._fire_after_read_losses()
         else: self.lossless.append(learn.train_iter-1)
 

@@ -32,21 +32,21 @@ class ScalarBuffer:
     def __init__(self,
         every:int=1024 # stack the numbers into one tensor whenever there are this many
     ):
-        self.every  = every
-        self.new    = []     # numbers, and tensors of one or more elements
-        self.packed = []     # lists of Python numbers, and tensors of many numbers each
-        self.device = None   # the device of the last number that was packed
+        self.every   = every
+        self.pending = []    # numbers, and tensors of one or more elements
+        self.packed  = []    # lists of Python numbers, and tensors of many numbers each
+        self.device  = None  # the device of the last number that was packed
 
     def append(self,
         x:Tensor|int|float # a number, or a tensor, whose mean is added
     ) -> None:
         "Add `x`, without waiting for the device"
-        self.new.append(x)
-        if len(self.new)>=self.every: self.pack()
+        self.pending.append(x)
+        if len(self.pending)>=self.every: self.pack()
 
     def pack(self) -> None:
         "Stack the new numbers on each device into one tensor, but convert those on the CPU to Python numbers"
-        new,self.new = self.new,[]
+        new,self.pending = self.pending,[]
         for i,x in enumerate(new):
             if isinstance(x, Tensor) and x.ndim>0: new[i] = x.mean()
         for device,numbers in groupby(new, key=_get_device):
@@ -69,17 +69,17 @@ class Series(Sequence):
     "Series of numbers with bounded memory: beyond `most` stored values, it drops every second one"
     most = 2**18   # how many values are stored at most
     def __init__(self):
-        self.new    = []           # tensors and numbers that were not read yet
-        self.kept   = array('d')   # the stored values
-        self.n_read = 0            # how many numbers were read, including dropped ones
-        self._every = 1            # the spacing of the stored values
+        self.pending = []          # tensors and numbers that were not read yet
+        self.kept    = array('d')  # the stored values
+        self.n_read  = 0           # how many numbers were read, including dropped ones
+        self._every  = 1           # the spacing of the stored values
 
     def append(self,
         x:Tensor|int|float # a number
     ) -> None:
         "Append `x`; tensors are copied to the CPU later, in batches"
-        self.new.append(x)
-        if len(self.new)>=1024: self.flush()
+        self.pending.append(x)
+        if len(self.pending)>=1024: self.flush()
 
     def extend(self,
         xs:list # Python numbers
@@ -95,15 +95,15 @@ class Series(Sequence):
 
     def flush(self) -> None:
         "Read the appended tensors that have not been read yet, and wait for their device"
-        if not self.new: return
+        if not self.pending: return
         unread = ScalarBuffer()
-        unread.new,self.new = self.new,[]
+        unread.pending,self.pending = self.pending,[]
         self.extend(unread.drain())
 
     @property
     def total(self) -> int:
         "The number of values appended, including dropped ones"
-        return self.n_read + len(self.new)
+        return self.n_read + len(self.pending)
     @property
     def every(self) -> int:
         "The spacing of the stored values: one in `every` appended values is stored"

@@ -183,16 +183,16 @@ def test_what_a_function_may_return(f, want):
 def test_no_graph_is_kept_until_it_is_read():
     p,met = torch.randn(5, requires_grad=True),AvgMetric(None)
     for v,n in (p.mean(), 5), (p[:2].sum(), torch.tensor(2)): met.add(v, n)
-    assert len(met.new)==2 and not any(v.requires_grad for v,_ in met.new)
-    assert met.total==pytest.approx(5*p.mean().item() + 2*p[:2].sum().item()) and met.count==7 and met.new==[]
+    assert len(met.pending)==2 and not any(v.requires_grad for v,_ in met.pending)
+    assert met.total==pytest.approx(5*p.mean().item() + 2*p[:2].sum().item()) and met.count==7 and met.pending==[]
 
 @pytest.mark.parametrize('n', [1023, 1024, 2500])
 def test_many_numbers_are_packed_now_and_then(n):
     "Also where some weights are tensors and some are not"
     met,weights = AvgMetric(None),[i if i%3 else torch.tensor(i) for i in range(n)]
     for i,w in enumerate(weights): met.add(torch.tensor(float(i%7)), w)
-    assert len(met.new)==n%1024
-    assert met.total==sum(i*(i%7) for i in range(n)) and met.count==sum(range(n)) and met.new==[] and type(met.count)==int
+    assert len(met.pending)==n%1024
+    assert met.total==sum(i*(i%7) for i in range(n)) and met.count==sum(range(n)) and met.pending==[] and type(met.count)==int
 
 def test_weights_are_added_in_double_precision():
     met = AvgMetric(None)
@@ -282,7 +282,7 @@ def test_smooth_loss_of_anything():
     w = torch.ones(2, requires_grad=True)
     met = smooth([torch.tensor([1.,3.]), w.sum(), torch.tensor(2.).double(), torch.tensor(2.).bfloat16()])
     assert met.raw==[2.,2.,2.,2.] and math.isclose(met.value, 2)
-    assert not any(o.requires_grad for o in smooth([w.sum()]).unread.new)
+    assert not any(o.requires_grad for o in smooth([w.sum()]).unread.pending)
     assert math.isnan(smooth([torch.tensor(math.nan), torch.tensor(1.)]).value)
 
 class Ops(TorchDispatchMode):
@@ -301,7 +301,7 @@ def test_smooth_loss_costs_nothing_in_the_loop():
     met.reset()
     with Ops() as ops:
         for _ in range(1024): met.accumulate(on_meta)
-    assert len(met.unread.packed)==1 and met.unread.new==[] and {o for o in ops.seen if 'stack' in o or 'cat' in o}
+    assert len(met.unread.packed)==1 and met.unread.pending==[] and {o for o in ops.seen if 'stack' in o or 'cat' in o}
 
 def test_scalars_of_several_devices():
     "Rare, but it must work"
