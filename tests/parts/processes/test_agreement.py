@@ -1,4 +1,4 @@
-"""What one process decides is decided for all of them, at the same batch; and none waits forever."""
+"""Agreement: what one process decides holds in all processes at the same batch, and none waits forever."""
 import os, signal, threading, time
 from collections import Counter
 from datetime import timedelta
@@ -134,7 +134,7 @@ def test_under_virtual_shards(processes):
     cases = [('stop', e) for e in ('before_batch','after_loss','after_step','after_validate')] + [(s, e) for s,events in _within.items() for e in events if e in outside]
     processes(2, _under_shards, cases[::3])
 
-# what ends one process ends all of them, within seconds, and says why
+# what ends one process ends all of them within seconds, with the reason
 
 def _ended(rank, world, path, how, at, trainer=None):
     "The second of them fails, is killed, or hangs; writes what the others said, and when"
@@ -182,7 +182,7 @@ def test_a_process_that_hangs_is_named(tmp_path, at):
     (kind,said,took),_ = _said(tmp_path, 'hangs', at)
     assert kind=='ProcessFailed' and f'process 1 is in `{at}` of `Callback`, epoch 1' in said and float(took)<20, said
 
-# processes that do different things
+# processes with different callbacks or plans
 
 def _refused(rank, world, what):
     learn = learner(path='.')
@@ -197,7 +197,7 @@ def _refused(rank, world, what):
 @pytest.mark.parametrize('what', ['epochs', *slow('callbacks','inference')])
 def test_different_plans_raise(processes, what): processes(2, _refused, what)
 
-# data of different lengths
+# data of different lengths in the processes
 
 def _uneven(rank, world, known):
     class Stream(IterableDataset):
@@ -349,7 +349,7 @@ def _nan(rank, world):
     assert n==2*(rank==1)
 
 def _before_the_row(rank, world):
-    "The fuzz found it: the process that cancelled at the end of an epoch, before the row was written, had one row less than the others"
+    "A process that cancels at the end of an epoch, before the row is written, has as many rows as the others"
     def cancel(cb):
         if rank==0 and cb.learn.epoch==1: raise CancelFit
     early,learn = Callback(after_epoch=cancel),learner()

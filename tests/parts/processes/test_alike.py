@@ -1,4 +1,4 @@
-"""What the processes begin with is compared: what must be alike is refused if it is not, and data that differs is nobody's to divide."""
+"""Settings that must be equal in all processes raise if they differ; data that differs is not sharded."""
 import warnings
 from functools import partial
 

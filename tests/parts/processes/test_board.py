@@ -1,4 +1,4 @@
-"Processes of one machine send each other numbers through memory: none reads half a message, none waits for one that has ended."
+"Processes of a machine exchange numbers in shared memory: none reads half a message or waits for an ended process."
 import os, random, time
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Processes that come to train different models say so at the next comparison; those that only look different do not."""
+"""Processes whose models differ raise at the next comparison; differences that are allowed do not."""
 import pytest, torch
 from torch import distributed as dist, nn
 from torch.utils.data import DataLoader
@@ -94,7 +94,7 @@ def test_no_checkpoint_of_half_of_them(processes, tmp_path): processes(2, _befor
 # what may differ
 
 class Draws(Callback):
-    "Draws random numbers, in one process more"
+    "Draws random numbers, more in one process than in the other"
     def before_batch(self): torch.randn(1 + 3*dist.get_rank())
 
 def dropped(): return nn.Sequential(nn.Linear(4,8), nn.BatchNorm1d(8), nn.Dropout(.5), nn.Linear(8,1))

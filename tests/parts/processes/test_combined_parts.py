@@ -1,4 +1,4 @@
-"""Two processes train on parts of each of several loaders: as one process on both parts, and resumed to the bit"""
+"""Two processes with shards of several loaders train as one process with all the data, and resume bit for bit"""
 import pytest, torch
 from torch import nn
 from torch.nn import functional as F

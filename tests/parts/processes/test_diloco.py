@@ -1,4 +1,4 @@
-"""Processes, or islands of them, that train by themselves and meet now and then: what DiLoCo trains is what a loop by hand gives, also resumed within a round."""
+"""DiLoCo, of processes or islands of processes, equals a plain PyTorch loop, also if resumed within a round."""
 import copy, warnings
 from datetime import timedelta
 
@@ -65,7 +65,7 @@ def processes(tmp_path):
 # by hand
 
 def by_hand(n, every, lr, mom, epochs=2, clip=None, acc=1, bn=True, island=1):
-    "The paper's algorithm, with PyTorch's optimizers; rounds end with an epoch, and averages of batch norms are averaged"
+    "The paper's algorithm with PyTorch's optimizers; rounds end with an epoch, and batch norm statistics are averaged"
     model,data = net(bn),batches(n, dist.get_rank())
     inner,world = torch.optim.AdamW(model.parameters(), .05),dist.get_world_size()
     near = dist.new_subgroups(island)[0]
@@ -132,7 +132,7 @@ def _of_islands(rank):
 def test_islands_of_several_processes(processes): processes(_of_islands, world=4)
 
 def _sends_a_part(rank):
-    "To another island each process sends its part of the weights"
+    "Each process sends only its part of the weights to another island"
     sent,real = [],dist.all_reduce
     def all_reduce(t, *args, group=None, **kw):
         if group is diloco.get_islands(2)[1]: sent.append(t.numel())
@@ -145,7 +145,7 @@ def _sends_a_part(rank):
 def test_a_process_of_an_island_sends_a_part(processes): processes(_sends_a_part, world=4)
 
 def _averages(rank):
-    "With lr=1 and no momentum: the mean of the weights, which is local SGD"
+    "With lr=1 and no momentum, the result is the mean of the weights: local SGD"
     seen = []
     class Apart(DiLoCo):
         def _synchronize(self):
@@ -327,7 +327,7 @@ def test_a_cancel_of_one_process_ends_the_round_in_all(processes, apart): proces
 def test_a_cancel_of_one_process_ends_the_round_in_all_islands(processes): processes(_cancelled, True, 2, world=4)
 
 def _fails(rank):
-    "An error in one process, while the other one waits in a meeting"
+    "An error in one process while the other waits for a synchronization"
     class Fails(Callback):
         acts = 'nothing'   # so nobody asks before the meeting
         def before_pred(self):
@@ -336,7 +336,7 @@ def _fails(rank):
 
 def test_an_error_of_one_process_ends_all(processes): processes(_fails)
 
-# what does not go together
+# unsupported combinations
 
 def _refuses(rank):
     def refused(words, *cbs, model=None):

@@ -1,4 +1,4 @@
-"""Several processes: what each of them trains, measures and predicts is what one process would, and what a loop by hand gives."""
+"""Several processes train, measure and predict as one process does, and as a plain PyTorch loop does."""
 import copy, os, signal, warnings
 from datetime import timedelta
 
@@ -105,7 +105,7 @@ def _wrapped(rank, world):
 def test_a_model_that_is_wrapped_already(processes): processes(2, _wrapped)
 
 class EachTwice:
-    "A sampler of the user's own, which takes the process into account"
+    "A user-written sampler that depends on the process"
     def __init__(self, rank): self.rank = rank
     def __iter__(self): return iter([self.rank*8+i//2 for i in range(16)])
     def __len__(self): return 16
@@ -142,7 +142,7 @@ def test_whatever_a_batch_is(make, bs):
 # training
 
 def by_hand(rank, world, ds, bs, n_epoch, seed, n_acc=1):
-    "What a tutorial shows"
+    "A plain PyTorch loop, as in a tutorial"
     model = DDP(net())
     opt = torch.optim.SGD(model.parameters(), lr=.1)
     sampler = DistributedSampler(ds, world, rank, shuffle=True, seed=seed)
@@ -179,7 +179,7 @@ class Sees(Callback):
 def test_as_by_hand(processes): processes(2, _trains)
 
 class Curriculum(Callback):
-    "Other data from the second epoch on"
+    "Replaces the data from the second epoch on"
     def __init__(self, dl): self.dl,self.seen = dl,[]
     def before_epoch(self):
         if self.epoch==1: self.learn.dls.train = self.dl
@@ -415,11 +415,11 @@ def _seeded(rank, world, path, apart):
 @pytest.mark.slow
 @pytest.mark.parametrize('apart', [0, 1])
 def test_processes_seeded_differently_resume(processes, tmp_path, apart):
-    "The checkpoint has the random numbers of all of them"
+    "The checkpoint contains the random states of all processes"
     processes(2, _seeded, tmp_path, apart)
 
 class ToFile(ServiceLogger):
-    "A service that is a file for each process that calls it"
+    "A stand-in for a logging service that writes a file for each process"
     def open(self, id): return self.say('open', 'id1')
     def write(self, metrics, step): self.say('step', step)
     def close(self, status): self.say('close', status)
@@ -487,7 +487,7 @@ def _steps_go_on(rank, world):
         def after_fetch(self): seen.append(self.learn.batch[1].flatten())
     learn.fit(3, cbs=Sees())
     assert learn.train_iter==15==len(seen) and len(learn.recorder.history)==3
-    passes = [torch.cat(seen[i:i+4]) for i in (0, 4, 8)]   # 7 items of each process, in batches of 2
+    passes = [torch.cat(seen[i:i+4]) for i in (0, 4, 8)]   # 7 samples of each process, in batches of 2
     joined = [torch.cat(everywhere(p)) for p in passes]
     assert all(torch.equal(p.sort()[0], ds.tensors[1].flatten().sort()[0]) for p in joined), 'an item is missing, or there twice'
     assert not torch.equal(passes[0], passes[1])
@@ -619,7 +619,7 @@ def _forms_buckets(rank, world):
 def test_buckets_are_formed_before_the_first_batch(processes): processes(2, _forms_buckets)
 
 class Lacks:
-    "`torch.distributed` of a version that lacks a function"
+    "Stands in for a version of `torch.distributed` that lacks a function"
     def __init__(self, *names): self.names = names
     def __getattr__(self, k):
         if k in self.names: raise AttributeError(k)
@@ -692,7 +692,7 @@ def _replaces_the_model(rank, world, wraps):
 def test_a_model_that_would_train_without_the_others_raises(processes, wraps): processes(2, _replaces_the_model, wraps)
 
 class Uneven:
-    "A sampler of one length that draws something else"
+    "A sampler of the same length that draws other indices"
     def __init__(self, drawn): self.drawn = drawn
     def __len__(self): return 8
     def __iter__(self): return iter(self.drawn)

@@ -1,4 +1,4 @@
-"""Several processes measure and predict what one would: each number is compared with plain PyTorch and scikit-learn in one process."""
+"""Several processes measure and predict as one: values equal plain PyTorch and scikit-learn in one process."""
 import os, warnings
 from datetime import timedelta
 from functools import partial
@@ -52,7 +52,7 @@ class Uneven:
         while i>0: yield [*range(i-1, max(i-k, 0)-1, -1)]; i -= k; k = k%3+1
     def __len__(self): return len([*iter(self)])
 class Batches(Dataset):
-    "Of which each item is a batch"
+    "A dataset whose samples are batches"
     def __init__(self, x, y, bs): self.parts = [*zip(x.split(bs), y.split(bs))] if len(x) else []
     def __getitem__(self, i): return self.parts[i]
     def __len__(self): return len(self.parts)
@@ -97,7 +97,7 @@ auroc = partial(torchmetrics.AUROC, 'multiclass', num_classes=3, thresholds=None
 def batch_rmse(p, t): return ((p.softmax(1)-F.one_hot(t, 3))**2).mean().sqrt()   # depends on how the rows are divided into batches
 
 def oracle(x, y, rows):
-    "The same numbers in plain PyTorch and scikit-learn"
+    "The same values in plain PyTorch and scikit-learn"
     with torch.no_grad(): outs = [Trunk()(x[i]) for i in rows]
     idxs = torch.tensor([i for b in rows for i in b])
     out,t = torch.cat(outs),y[idxs]
@@ -130,7 +130,7 @@ def _equal_to(want, values, drawn, where):
     assert all(torch.equal(o, torch.tensor(values, dtype=torch.float64)) for o in everywhere(torch.tensor(values, dtype=torch.float64))), where
 
 def _predicts(learn, dl, read, order, x, y, where):
-    "Predictions to the bit, in the order of the data set"
+    "Predictions equal bit for bit, in the order of the dataset"
     if where[3]=='weighted' and read: dl.sampler.generator.manual_seed(5)
     learn.model = Trunk(nested=True)
     learn.loss_func = lambda p,t,reduction='mean': F.cross_entropy(p['out'], t, reduction=reduction)
@@ -220,14 +220,14 @@ def _files(rank, world, path):
 def test_files_that_all_processes_write(processes, tmp_path, world): processes(world, _files, tmp_path)
 
 class Forgets(Metric):
-    "A metric that knows this process's batches only"
+    "A metric without merging: it covers only this process's batches"
     def reset(self): self.n = 0
     def accumulate(self, learn): self.n += len(learn.yb[0])
     @property
     def value(self): return float(self.n)
 
 class Merges:
-    "As in torcheval"
+    "A metric with `merge_state`, as in torcheval"
     def __init__(self): self.n = 0
     def reset(self): self.n = 0
     def update(self, p, t): self.n += len(t)
@@ -300,7 +300,7 @@ def _interprets(rank, world):
 def test_interpretation_predict_lr_find(processes, world): processes(world, _interprets)
 
 def _apart(rank, world, path):
-    "Each trains a model of its own for as long as it likes, with data of its own"
+    "Each process trains its own model on its own data, for a different number of epochs"
     x,y = data(5+rank)
     learn = learner(DataLoader(TensorDataset(x, y), 2), DataLoader(TensorDataset(x, y), 2), metrics=metrics(5), path=path/f'{rank}')
     learn.distributed = False

@@ -1,4 +1,4 @@
-"""One script, with nothing in it about processes, under each launcher: the same weights, and one voice"""
+"""One script without code for processes gives the same weights under each launcher, and prints once"""
 import json, os, re, runpy, subprocess, sys
 from pathlib import Path
 
@@ -11,7 +11,7 @@ script = here/'launched'/'train.py'
 together = '2 processes train together ({}): 2 × cpu'
 
 def env(**kw):
-    "What the processes have in their environment before a launcher starts them"
+    "The environment of the processes before a launcher sets its variables"
     keep = {k:v for k,v in os.environ.items() if not re.match('RANK|WORLD_SIZE|LOCAL_|MASTER_|SLURM_|OMPI_|PMI|TORCHELASTIC', k)}
     return {**keep, 'PYTHONPATH':str(here.parents[2]), 'OMP_NUM_THREADS':'1', **{k:str(v) for k,v in kw.items()}}
 
@@ -52,7 +52,7 @@ def fork(folder, *envs, file=script):
     return ''.join((folder/f'stdout{r}').read_text() for r in range(len(envs))),''.join((folder/f'stderr{r}').read_text() for r in range(len(envs)))
 
 def started(folder, *cmd, **kw):
-    "Start a command there: what it wrote"
+    "Run a command there and return its output"
     res = subprocess.run([str(c) for c in cmd], cwd=folder, env=env(**kw), capture_output=True, text=True, timeout=180)
     assert not res.returncode, res.stdout + res.stderr
     return res.stdout,res.stderr
@@ -156,7 +156,7 @@ def test_yaml():
     assert worker['replicas']==spec['elasticPolicy']['minReplicas']==spec['elasticPolicy']['maxReplicas']
 
 def test_shell():
-    "So can bash read the sbatch file"
+    "bash parses the sbatch file"
     files = [b for page,b in blocks('bash') if page=='train_on_slurm']
     assert len(files)==1 and files[0].startswith('#!/bin/bash\n#SBATCH')
     subprocess.run(['bash', '-n'], input=files[0], text=True, check=True)

@@ -1,4 +1,4 @@
-"""What all processes are to do together, and one of them does alone or not: none waits for long, and all say what was wrong."""
+"""A collective call that not all processes make raises soon in all of them, with the cause."""
 import contextlib, io, os, signal, time, warnings
 from datetime import timedelta
 from functools import partial

@@ -70,7 +70,7 @@ def close_rows(a, b):
 def ordered(bs): return DataLoader(data(), bs)   # without shuffling, two processes have the same steps as one
 
 def outcome(learn, n=2):
-    "What one process finds out: weights, rows, means, predictions, and the last norm of the gradients"
+    "The results of one process: weights, rows, means, predictions, and the last norm of the gradients"
     learn.fit(n)
     return weights(learn),rows(learn),[*learn.validate()],learn.get_preds()[0],torch.as_tensor(learn.gradient_clip.norm)
 

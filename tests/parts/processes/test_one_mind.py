@@ -1,4 +1,4 @@
-"""What is decided by a loss, a row or a folder is decided alike in all processes, and what is to differ is refused or said."""
+"""Decisions by a loss, a row or a folder are the same in all processes; those that would differ raise or warn."""
 import warnings
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Warnings of all processes are shown once each, by process 0 as long as it can"""
+"""Process 0 shows each warning of all processes once"""
 import os, random, re, signal, sys, threading, warnings
 
 import pytest, torch
@@ -44,7 +44,7 @@ def _warns(rank, world, path, seed, ends):
     warnings.warn('said after it')
 
 def shown(tmp_path, world, seed, ends=None):
-    "The lines that each process printed"
+    "The lines printed by each process"
     ctx = torch.multiprocessing.get_context('fork')
     ps = [ctx.Process(target=_inside, args=(r, world, tmp_path/'store', _warns, (tmp_path, seed, ends))) for r in range(world)]
     for p in ps: p.start()

@@ -1,4 +1,4 @@
-"""A run of several processes comes out again in as many, to the bit, and goes on as a branch; that of virtual shards in one, too."""
+"""Runs of several processes are replayed bit for bit in as many, and branched; virtual shards also in one."""
 import pytest, torch
 from torch import distributed as dist, nn
 

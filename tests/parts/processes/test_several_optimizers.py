@@ -1,4 +1,4 @@
-"""Several optimizers in two processes: as in one process with all items, the same in both, and resumed to the bit"""
+"""Several optimizers in two processes: equal in both, as one process with all samples, and resumed bit for bit"""
 import pytest, torch
 from torch import nn
 from torch.nn import functional as F

@@ -1,4 +1,4 @@
-"""The gradient of several processes is that of all their targets in one batch, also if each has another number of them."""
+"""The gradient of several processes is that of one batch of all targets, also if their numbers of targets differ."""
 import contextlib, copy, os, random, warnings
 from datetime import timedelta
 from functools import partial
@@ -98,7 +98,7 @@ def _losses(rank, world):
           by_hand(x, y, 2*world, lambda p,y: summed(p, y)/world))
 
 def masked(pred, y):
-    "A mean over the words that count, which the function does not declare"
+    "A mean over unmasked words, a reduction that the function does not declare"
     counts = y!=-100
     each = F.cross_entropy(pred.flatten(0, 1), y.flatten().clamp_min(0), reduction='none').view(y.shape)
     return (each*counts).sum()/counts.sum()
@@ -115,7 +115,7 @@ def _none_counts(rank, world):
 def test_a_process_without_a_target_that_counts(processes): processes(2, _none_counts)
 
 class Rows(torch.utils.data.IterableDataset):
-    "Batches of this process alone, of another length in each"
+    "Batches of this process only, with other lengths in each process"
     def __init__(self, batches): self.batches = batches
     def __iter__(self): return iter(self.batches)
 
@@ -371,7 +371,7 @@ def _resumed(rank, world, path):
 
 def test_a_resumed_run_rounds_alike(processes, tmp_path): processes(2, _resumed, tmp_path)
 
-# in one process: batches of one step
+# in one process: several batches of a step
 
 def test_batches_of_a_step_whose_loss_does_not_say_what_it_is_a_mean_over():
     x,y = sentences(8)

@@ -1,4 +1,4 @@
-"""The core trains alone: a Learner in one process enters no function of the room `processes`."""
+"""A Learner in one process calls no function of `learnkit.processes`."""
 import sys
 from learnkit.data.process import Team, alone, join_team, team
 from learnkit.processes.shard import ShareBatches

@@ -1,4 +1,4 @@
-"""Layers divided among processes: as one process trains, with one folder of checkpoints, through kill, resume, save, load, predict and export"""
+"""Tensor-parallel layers train as one process does, through kill, resume, save, load, predict and export"""
 from functools import partial
 
 import pytest, torch
@@ -51,7 +51,7 @@ class Ends(Callback):
         if self.learn.training and self.learn.train_iter==17: raise KeyboardInterrupt
 
 def outcome(learn):
-    "What one process finds out: weights, rows, means, predictions"
+    "The results of one process: weights, rows, means, predictions"
     torch.manual_seed(7)
     learn.fit(2)
     return weights(learn),rows(learn),[*learn.validate()],learn.get_preds()[0]

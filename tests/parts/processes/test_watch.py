@@ -1,4 +1,4 @@
-"The thread that says where a process is only looks: it keeps nothing alive of the thread that it looks at."
+"The thread that reports where a process is keeps no object of the watched thread alive."
 import json, re, subprocess, sys, threading, weakref
 from contextlib import contextmanager
 from datetime import timedelta

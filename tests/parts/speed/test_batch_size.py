@@ -1,4 +1,4 @@
-"The largest batch that fits: the search against trying all sizes, no trace of it, and parts that grow again"
+"The largest batch that fits: the search equals trying all sizes and changes nothing; micro-batches grow again"
 import pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
@@ -11,7 +11,7 @@ from toys import at, big_model, few, throw, weights
 full = torch.OutOfMemoryError('CUDA out of memory (not really)')
 
 class Tight(nn.Sequential):
-    "Has memory for `fits` items"
+    "A model that raises out of memory for batches of more than `fits` samples"
     def __init__(self, fits):
         with torch.random.fork_rng(): torch.manual_seed(0); super().__init__(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Dropout(.3), nn.Linear(3, 1))
         self.fits = fits
@@ -36,8 +36,8 @@ def test_the_search_finds_what_trying_all_would(room, start, more, exact):
 
 @pytest.mark.parametrize('cbs', [(), (lambda: GradientAccumulation(16),), (ReplayOnOOM, SkipNaN), (lambda: MicroBatch(4),)])
 @few(1)
-def test_no_trace(cbs):
-    "A fit before, a fit after: as if nobody had searched between"
+def test_the_search_changes_no_fit(cbs):
+    "A search between two fits does not change the second"
     def run(search):
         learn = mk(50, *[cb() for cb in cbs])
         torch.manual_seed(1)
@@ -48,8 +48,8 @@ def test_no_trace(cbs):
     (a,h,n),(b,k,m) = run(False),run(True)
     assert torch.equal(a, b) and h==k and n==m
 
-def test_both_steps_have_to_fit():
-    "The second one has the optimizer's state beside it"
+def test_both_steps_must_fit():
+    "A size fits only if its second step, with the optimizer's state in memory, fits too"
     learn = mk(99)
     calls = []
     def second(self):
@@ -58,7 +58,7 @@ def test_both_steps_have_to_fit():
     learn.add_cb(at('after_pred', second, run_valid=False))
     assert learn.find_batch_size(most=64)==16 and calls==[2,2, 4,4, 8,8, 16,16, 32,32]
 
-def test_the_failed_trial_is_gone_before_the_next():
+def test_a_failed_trial_is_freed_before_the_next():
     x,(model,alive) = torch.randn(16, 4),big_model(4)
     learn = Learner(DataLoaders.from_tensors(x, x[:,:1], bs=4, device='cpu'), model, nn.MSELoss())
     assert learn.find_batch_size(most=16, exact=True)==4 and alive==[0]*7
@@ -70,7 +70,7 @@ def test_other_errors_pass_and_leave_the_learner():
     with pytest.raises(RuntimeError, match='must match'): learn.find_batch_size(most=64)
     assert torch.equal(before, weights(learn)) and learn.dls.train.batch_size==8 and learn.mode is None
 
-def test_refusals(monkeypatch):
+def test_bad_searches_raise(monkeypatch):
     learn = mk(50)
     with pytest.raises(ValueError, match=r'find_batch_size\(most=512\)'): learn.find_batch_size()
     with pytest.raises(ValueError, match='no size to try'): learn.find_batch_size(9, most=8)
@@ -80,33 +80,33 @@ def test_refusals(monkeypatch):
     monkeypatch.setattr(batch_size, 'num_distrib', lambda: 2)
     with pytest.raises(RuntimeError, match='in one process'): learn.find_batch_size(most=8)
 
-def test_a_batch_of_ones_own():
+def test_a_given_batch():
     x = torch.randn(3, 4)
     assert mk(50).find_batch_size(most=200, exact=True, batch=(x, x[:,:1]))==50
 
-# parts that grow
+# micro-batches that grow
 
-class Planned(MicroBatch):
-    "The sizes that are to come, on purpose"
+class GivenSizes(MicroBatch):
+    "Uses the given micro-batch sizes, each from its batch on"
     def __init__(self, sizes): super().__init__(1); self.sizes = sizes
     def before_batch(self): self.size = next(s for i,s in reversed(self.sizes) if i<=self.learn.train_iter)
 
 def trained(*cbs, tmp_path=None, stop=None, **kw):
     torch.manual_seed(2)
     learn = mk(99, *cbs, **({} if tmp_path is None else dict(path=tmp_path)))
-    def tight(self): self.learn.model.fits = 4 if self.learn.train_iter==1 else 99
+    def limit_memory(self): self.learn.model.fits = 4 if self.learn.train_iter==1 else 99
     def crash(self):
         if self.learn.train_iter==stop: raise SystemError('the power failed')
-    extra = [at('before_batch', tight), at('before_batch', crash)]
+    extra = [at('before_batch', limit_memory), at('before_batch', crash)]
     try: learn.fit(3, cbs=extra, **kw)
     except SystemError: pass
     return learn
 
 @pytest.mark.parametrize('grow,sizes', [(None, [(0,8),(1,4)]), (1, [(0,8),(1,4),(2,8)]), (3, [(0,8),(1,4),(4,8)])])
-def test_parts_grow_again(grow, sizes):
-    with pytest.warns(UserWarning, match='micro-batches of 4') as said: learn = trained(ReplayOnOOM(grow=grow))
-    assert len(said)==1 and learn.replay_on_oom.size==sizes[-1][1]
-    assert torch.equal(weights(learn), weights(trained(Planned(sizes))))
+def test_micro_batches_grow_again(grow, sizes):
+    with pytest.warns(UserWarning, match='micro-batches of 4') as warned: learn = trained(ReplayOnOOM(grow=grow))
+    assert len(warned)==1 and learn.replay_on_oom.size==sizes[-1][1]
+    assert torch.equal(weights(learn), weights(trained(GivenSizes(sizes))))
 
 @pytest.mark.parametrize('stop', [2, 3, 5])
 def test_a_resumed_run_grows_at_the_same_batch(stop, tmp_path):

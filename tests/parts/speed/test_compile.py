@@ -1,4 +1,4 @@
-"`learn.compile`: models of one structure share their programs, each fits its own model, and they are let go"
+"`learn.compile`: models of one structure share compiled programs, changed models get others, unused ones are freed"
 import gc, pytest, torch, weakref
 from torch import nn
 from learnkit.all import Learner
@@ -11,7 +11,7 @@ class Scaled(nn.Module):
     def forward(self, x): return self.act(self.l(x))*self.by
 
 class Counter:
-    "A backend that counts what it compiles"
+    "A backend that counts the graphs that it compiles"
     n = 0
     def __call__(self, gm, inputs): self.n += 1; return gm
 
@@ -33,12 +33,12 @@ def trained(counter=None, seed=0, **kw):
 def same(a, b): return all(map(torch.equal, a.model.parameters(), b.model.parameters()))
 
 def test_second_learner_compiles_nothing():
-    "Each Learner had a code of its own, so each of a search was traced again: 0.5 s for 0.08 by hand"
+    "A second Learner of the same structure compiles nothing; each Learner used to trace the model again"
     counter,kept = Counter(),[]
     for seed in range(3):
         learn,n = trained(counter, seed),counter.n
         assert same(learn, trained(seed=seed)) and n==2, seed   # one for training, one for validation
-        if seed%2: kept.append(learn)   # whether the others live does not matter
+        if seed%2: kept.append(learn)   # programs are shared whether or not the earlier Learners are alive
         del learn; gc.collect()
 
 def test_another_structure_is_compiled_apart():
@@ -49,23 +49,23 @@ def test_another_structure_is_compiled_apart():
         fs.append(shared_call(learn.model, dict(backend=counter)))
     assert len(set(fs[:3]))==3 and counter.n>4
 
-def test_a_model_that_is_changed_gets_another_program():
+def test_a_changed_model_gets_another_program():
     counter = Counter()
     a,b = trained(counter),trained(counter)
     x = torch.randn(4, 3)
     b.model.act = torch.tanh
     assert torch.equal(b.model(x), b.model._call_impl(x)) and torch.equal(a.model(x), a.model._call_impl(x))
     assert counter.n>2
-    heard = []
-    hook = b.model.l.register_forward_hook(lambda *args: heard.append(1))
-    a.model(x); assert not heard
-    b.model(x); assert heard==[1]
+    hook_calls = []
+    hook = b.model.l.register_forward_hook(lambda *args: hook_calls.append(1))
+    a.model(x); assert not hook_calls
+    b.model(x); assert hook_calls==[1]
     hook.remove()
     a.model(x); b.model(x)
-    assert heard==[1]
+    assert hook_calls==[1]
 
 def test_learners_do_not_use_up_the_programs_of_later_ones():
-    "PyTorch compiles a code eight times: Learners that differ in what a structure does not tell are all compiled"
+    "PyTorch limits recompiles of a code object: Learners with other activation functions are compiled all the same"
     acts = torch.relu,torch.tanh,torch.sin
     with torch._dynamo.config.patch(recompile_limit=4):
         for act in acts:
@@ -73,7 +73,7 @@ def test_learners_do_not_use_up_the_programs_of_later_ones():
             trained(counter, act=act)
             assert counter.n==2, act
 
-def test_programs_and_models_are_let_go():
+def test_programs_and_models_are_freed():
     counter = Counter()
     learn = trained(counter)
     model,code = weakref.ref(learn.model),weakref.ref(shared_call(learn.model, dict(backend=counter)).__code__)
@@ -96,7 +96,7 @@ def stacked(n=4, counter=None, regional=True, make=Block):
     return learn
 
 def test_a_repeated_block_is_compiled_once():
-    "Of a model of many blocks the whole was compiled, which takes as many times longer"
+    "Repeated blocks are compiled once; the whole model used to be compiled, in time proportional to their number"
     counter = Counter()
     for n in (4, 12): assert same(stacked(n, counter), stacked(n)) and counter.n==2, n   # for training and for validation; the second model finds both
     learn = stacked(4, counter)
@@ -108,7 +108,7 @@ def test_blocks_that_compute_something_else_have_their_own_program():
     acts = iter([torch.relu, torch.tanh])
     assert same(compiled, stacked(2, make=lambda: Block(next(acts)))) and counter.n==4
 
-def test_the_outermost_blocks_that_are_alike():
+def test_the_outermost_equal_blocks_are_found():
     from learnkit.speed.compiled import repeated_blocks
     small = lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU())
     big = [nn.Sequential(small(), small()) for _ in range(3)]

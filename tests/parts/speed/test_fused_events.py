@@ -1,5 +1,5 @@
-"""A fused step and the loop: what is added to a batch, an event or a step, is never silently absent where the batch is one program.
-Here a program is a stand-in, which nothing is compiled for."""
+"""A fused step and the loop: an event or a step added to a batch is never silently skipped where the batch is one program.
+Here an uncompiled function stands in for the program."""
 import ast, inspect, textwrap
 import pytest, torch
 from torch import nn
@@ -22,7 +22,7 @@ from learnkit.speed.fused import FusedStep, batch_events, batch_steps
 from learnkit.speed.train_step import make_train_step
 
 class StandIn(FusedStep):
-    "The function that would be compiled, as it is; a whole step is one of plain gradient descent"
+    "Runs the training step uncompiled; a whole step is plain gradient descent with lr=0.1"
     def _choose_part(self, do):
         super()._choose_part(do)
         self.run_step = self._run
@@ -45,7 +45,7 @@ def learner(cls=Learner):
     return cls(DataLoaders([(torch.randn(4, 2), torch.randint(3, (4,))) for _ in range(4)]), nn.Linear(2, 3), F.cross_entropy, SGD, lr=.1)
 
 def with_event(monkeypatch, step, before, name, **kw):
-    "Add event `name` to a step of the loop, as who edits its source: in the line before the one that contains `before`"
+    "Add event `name` to the source of a step of the loop, in the line before the one that contains `before`"
     lines = textwrap.dedent(inspect.getsource(vars(Loop)[step])).splitlines()
     i = next(i for i,l in enumerate(lines) if before in l)
     lines.insert(i, lines[i][:len(lines[i])-len(lines[i].lstrip())] + f"self('{name}')")
@@ -54,48 +54,48 @@ def with_event(monkeypatch, step, before, name, **kw):
     monkeypatch.setattr(Loop, step, ns[step])
     for k in ('docs','depth','by'): monkeypatch.setattr(event, k, dict(getattr(event, k)))
     event.register(name, **kw)
-    monkeypatch.setattr(event, name, name)   # so that it is taken away again
+    monkeypatch.setattr(event, name, name)   # so that monkeypatch removes it
 
 def test_without_handlers_a_batch_is_whole():
     learn,cb = learner(),StandIn()
     learn.fit(1, cbs=cb)
     assert (cb.compiled_part, cb.counts['fused'])==('whole', 3)
 
-@pytest.mark.parametrize('step, before, kw, said', [
+@pytest.mark.parametrize('step, before, kw, words', [
     ('_do_grad_opt',  "if not (self.current_run.in_part", dict(after='after_backward'), 'is fused up to the gradients'),
     ('_do_step',      "self('after_step')",  dict(after='before_step', depth=4), 'is fused up to the gradients'),
     ('_do_one_batch', 'run.pred = ',         dict(after='before_pred', depth=4), 'is not fused'),
     ('_do_grad_opt',  "self('after_backward')", dict(after='before_backward', depth=4), 'is not fused')])
-def test_an_event_that_is_added_to_a_batch_is_handled(monkeypatch, step, before, kw, said):
-    "Wherever the table has it, and in each batch: those that would be fused, too"
+def test_an_added_event_of_a_batch_is_fired(monkeypatch, step, before, kw, words):
+    "An added event with a handler is fired in every batch, wherever it is declared, and limits the fusion"
     with_event(monkeypatch, step, before, 'at_new_event', **kw)
-    heard,plain = [],[]
+    fired_at,plain = [],[]
     learn,cb = learner(),StandIn()
-    with pytest.warns(UserWarning, match=f'{said}: .* has a handler for `at_new_event`'):
-        learn.fit(1, cbs=[cb, Callback(at_new_event=lambda self: heard.append(self.learn.iter))])
+    with pytest.warns(UserWarning, match=f'{words}: .* has a handler for `at_new_event`'):
+        learn.fit(1, cbs=[cb, Callback(at_new_event=lambda self: fired_at.append(self.learn.iter))])
     other = learner()
     other.fit(1, cbs=Callback(at_new_event=lambda self: plain.append(self.learn.iter)))
-    assert heard==plain==[0, 1, 2, 3] and cb.compiled_part==('gradients' if 'gradients' in said else None)
+    assert fired_at==plain==[0, 1, 2, 3] and cb.compiled_part==('gradients' if 'gradients' in words else None)
     assert all(torch.allclose(a, b) for a,b in zip(learn.model.parameters(), other.model.parameters()))
 
-def test_an_event_around_a_batch_is_handled(monkeypatch):
-    "As `before_transfer`, of the newcomer: the loop fires it before the batch is ready, fused or not"
+def test_an_added_event_before_a_batch_is_fired(monkeypatch):
+    "An event before the batch is ready, such as `before_transfer`, is fired for fused batches too"
     with_event(monkeypatch, '_do_fetched', 'self._split', 'before_transfer', after='after_fetch', depth=3)
-    heard,cb = [],StandIn()
-    learner().fit(1, cbs=[cb, Callback(before_transfer=lambda self: heard.append(self.learn.iter))])
-    assert heard==[0, 1, 2, 3] and (cb.compiled_part, cb.counts['fused'])==('whole', 3)
+    fired_at,cb = [],StandIn()
+    learner().fit(1, cbs=[cb, Callback(before_transfer=lambda self: fired_at.append(self.learn.iter))])
+    assert fired_at==[0, 1, 2, 3] and (cb.compiled_part, cb.counts['fused'])==('whole', 3)
 
 @pytest.mark.parametrize('step', batch_steps)
-def test_a_step_of_ones_own_is_done(step):
-    "Whichever one it is, of those that a program does in one"
+def test_an_overridden_step_is_called(step):
+    "If a Learner overrides any step of a batch, its method is called and no batch is fused"
     calls = []
-    def own(self): calls.append(self.iter); return getattr(Learner, step)(self)
-    learn,cb = learner(type('Mine', (Learner,), {step:own})),StandIn()
+    def override(self): calls.append(self.iter); return getattr(Learner, step)(self)
+    learn,cb = learner(type('Mine', (Learner,), {step:override})),StandIn()
     with pytest.warns(UserWarning, match=f'is not fused: the Learner has its own `{step}`|another callback wraps the batch'): learn.fit(1, cbs=cb)
     assert calls==[0, 1, 2, 3] and cb.counts['fused']==0
 
 def body_of(step):
-    "A step of the loop and those that it calls, in the order of the source; and the events that they fire"
+    "A step of the loop and the steps that it calls, in source order, and the events that they fire"
     tree = ast.parse(textwrap.dedent(inspect.getsource(vars(Loop)[step])))
     steps,events = [step],{n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and n.value in event}
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and isinstance(vars(Loop).get(n.func.attr), type(body_of))]
@@ -105,31 +105,31 @@ def body_of(step):
     return steps,events
 
 def test_the_steps_and_events_are_those_of_the_loop():
-    "They are named in `fused`, which reads no source: a step or an event that is added to a batch is added there, or to the table of events"
+    "The steps listed in `fused`, and the declared events of a batch, are those in the loop's source"
     steps,events = body_of('_do_one_batch')
     assert steps==[*batch_steps]
     early,late = batch_events()
     assert {*early, *late}==events=={e for e in event.declared if event.depth[e]>=4} and late[0]=='after_backward'
 
-def test_a_step_that_replaces_one_in_an_instance_is_done():
-    "As a test or a user does who assigns to `learn._step`"
+def test_a_step_assigned_to_the_instance_is_called():
+    "A function assigned to `learn._step` is called, and no batch is fused"
     calls,learn,cb = [],learner(),StandIn()
-    def own(): calls.append(learn.iter); return Learner._step(learn)
-    learn._step = own
+    def override(): calls.append(learn.iter); return Learner._step(learn)
+    learn._step = override
     with pytest.warns(UserWarning, match='the Learner has its own `_step`'): learn.fit(1, cbs=cb)
     assert calls==[0, 1, 2, 3] and cb.counts['fused']==0
 
-# what a program does in place of handlers, it does of those that the class has: a new one is to be looked at here, and in the program
+# a program replaces these handlers of callbacks with `compiled`; a new handler must be added here and to the program
 KNOWN = {GradientClip: {'before_step'}, CheckShortCuts: {'before_step','after_step','after_cancel_step','before_zero_grad','after_zero_grad'},
          EMACallback: {'before_pred','before_backward','before_step','after_cancel_step','after_step'},
-         DiLoCo: {'after_step','after_cancel_step'},   # the latter only marks a step that was cancelled, which a fused one can't be
+         DiLoCo: {'after_step','after_cancel_step'},   # `after_cancel_step` only marks a cancelled step, which a fused one can't be
          GradientAccumulation: {'after_loss','after_cancel_backward','after_backward','before_step','before_zero_grad'},
          MixedPrecision: {'before_pred','after_pred','after_loss','before_backward','before_step','after_step'}}
 
 def subclasses(cls):
     for o in cls.__subclasses__(): yield o; yield from subclasses(o)
 
-def test_whoever_says_what_it_is_compiled_as_has_no_other_handlers():
+def test_compiled_callbacks_have_only_known_handlers():
     import learnkit.all
     inside = [e for events in batch_events() for e in events]
     handled = {c:{e for e in inside if hasattr(c, e)} for c in subclasses(Callback) if c.__module__.startswith('learnkit.') and 'compiled' in vars(c)}

@@ -1,4 +1,4 @@
-"""Virtual shards: the same bits in 1, 2 and 4 processes, as a loop by hand gives them, also over kills and restarts in another number of processes."""
+"""Virtual shards: 1, 2 and 4 processes equal a plain loop bit for bit, also resumed in another number."""
 import random, signal, time, warnings
 from datetime import timedelta
 from functools import partial
@@ -15,7 +15,7 @@ from learnkit.all import (AccumMetric, Callback, CancelBatch, CancelFit, CancelS
 from learnkit.speed.virtual import VirtualShards
 from toys import few, slow, weights
 
-pytestmark = few(10_000, 1)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
+pytestmark = few(10_000, 1)   # slow cases of each test; all with LEARNKIT_SWEEP=1
 
 torch.set_num_threads(1)
 
@@ -30,7 +30,7 @@ class CNN(nn.Sequential):
     def __init__(self): super().__init__(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(.2), nn.Conv2d(4, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(128, 3))
 
 def texts(n, seed=0):
-    "Texts of which a part is padding, that does not count"
+    "Texts with padding, which the loss ignores"
     g = torch.Generator().manual_seed(seed)
     x = torch.randint(1, 12, (n, 10), generator=g)
     y = (x+x.roll(1, 1))%12
@@ -61,7 +61,7 @@ def learner(kind, bs=4, n=45, seed=1, path='.', model=None, ds=None, dl=None, va
     return learn.remove_cb(ProgressCallback)
 
 def result(learn):
-    "All that must be equal, as one dictionary of tensors and numbers"
+    "All results that must be equal, as a dictionary of tensors and numbers"
     opt = {f'opt.{i}.{k}':torch.as_tensor(v) for i,s in learn.opt.state_dict()['state'].items() for k,v in s.items()}
     rows = {f'{k}.{i}':v for i,r in enumerate(learn.recorder.history) for k,v in r.items() if k!='time'}
     return {**{k:v.clone() for k,v in learn.model.state_dict().items()}, **opt, **rows, 'losses':learn.recorder.smooth_loss.raw, 'lrs':[*learn.recorder.lrs], 'random':torch.get_rng_state()}
@@ -107,7 +107,7 @@ def merged(a, b):
     if v+w==0: return xs,v+w
     return [x*(v/(v+w))+y*(w/(v+w)) for x,y in zip(xs, ys)],v+w
 
-def by_hand(kind, n, seed, bs=4, n_items=45, n_epoch=2):
+def plain_loop(kind, n, seed, bs=4, n_items=45, n_epoch=2):
     "Two epochs of AdamW with `n` shards a batch"
     ds,model = KINDS[kind][1](n_items),made(kind)
     opt,losses = torch.optim.AdamW(model.parameters(), lr=.01, weight_decay=.1),[]
@@ -139,13 +139,13 @@ def _fits(rank, world, kind, ns, hand=False):
         learn.fit(2, cbs=(shards := VirtualShards(n)))
         res[n] = result(learn)
         if hand:
-            model,losses = by_hand(kind, n, shards.seed)
+            model,losses = plain_loop(kind, n, shards.seed)
             same(model.state_dict(), learn.model.state_dict())
             assert losses==res[n]['losses']
     return res
 
 @pytest.mark.parametrize('kind,ns,worlds', [('cnn', [4], [4]), *slow(('cnn', [1,4,8], [2,4]), ('transformer', [2,4,8], [2,4]))])
-def test_the_same_bits_as_by_hand_in_any_number_of_processes(processes, kind, ns, worlds):
+def test_equals_a_plain_loop_in_any_number_of_processes(processes, kind, ns, worlds):
     alone = _fits(0, 1, kind, ns, hand=True)
     for world in worlds:
         several = processes(world, _fits, kind, ns)
@@ -155,7 +155,7 @@ def test_the_same_bits_as_by_hand_in_any_number_of_processes(processes, kind, ns
 # with other callbacks, data and losses
 
 class Noisy(Dataset):
-    "Images with noise that is drawn for each item"
+    "Images with random noise drawn for each sample"
     def __init__(self, n=45): self.ds = images(n)
     def __len__(self): return len(self.ds)
     def __getitem__(self, i):
@@ -163,13 +163,13 @@ class Noisy(Dataset):
         return x+.1*torch.randn_like(x)+random.random()+.1*float(np.random.rand()),y
 
 class Spoiled(Callback):
-    "The loss of one shard is nan in some batches, in its gradients too"
+    "Makes the loss and the gradients of one shard NaN in some batches"
     order = 1
     def after_loss(self):
         if self.learn.training and self.learn.iter in (1, 2) and (self.learn.yb[0]==self.learn.epoch).sum()>1: self.learn.loss_grad = self.learn.loss_grad*float('nan'); self.learn.loss = self.learn.loss*float('nan')
 
 class Leaves(Callback):
-    "Cancels some shards of a batch, and all of another one"
+    "Cancels some shards of one batch, and all shards of another"
     run_valid = False
     def __init__(self, event): self.event = event; setattr(self, event, self.cancel)
     def cancel(self):
@@ -193,7 +193,7 @@ class SometimesUnused(CNN):
         return out+self.extra(out) if x[0,0,0,0]>.8 else out
 
 class Counts(nn.Module):
-    "Buffers of other kinds: not saved, of integers, of 16 bits"
+    "Has non-persistent, integer and 16-bit buffers"
     def __init__(self):
         super().__init__()
         self.net = CNN()
@@ -205,7 +205,7 @@ class Counts(nn.Module):
         return self.net(x)
 
 class OwnLoss(nn.Module):
-    "Takes its inputs by name, and computes the loss itself"
+    "Takes inputs by name, and returns its own loss"
     def __init__(self): super().__init__(); self.net = CNN()
     def forward(self, x, shift, labels=None):
         logits = self.net(x+shift)
@@ -217,21 +217,21 @@ class TwoInputs(CNN):
     def forward(self, x, scale): return super().forward(x*scale)
 
 class Scaled(nn.Module):
-    "A loss with a weight that is trained, and an average of its own"
+    "A loss with a trained weight and its own running average"
     def __init__(self): super().__init__(); self.scale = nn.Parameter(torch.ones(())); self.register_buffer('mean', torch.zeros(()))
     def forward(self, pred, y):
         loss = F.cross_entropy(pred*self.scale, y)
         if pred.requires_grad: self.mean.lerp_(loss.detach(), .1)
         return loss
 
-class Asks(Callback):
-    "Validates and predicts within the fit"
+class ValidatesWithin(Callback):
+    "Validates and predicts within a fit"
     def after_epoch(self):
         if self.learn.mode=='fit': self.learn.recorder.row['asked'] = self.learn.validate()[0]+float(self.learn.get_preds()[0].sum())
     def before_validate(self): torch.rand(1+self.learn.epoch)
 
 class KeepsGrads(Callback):
-    "Gradients of two batches add up"
+    "Accumulates the gradients of two batches"
     def before_step(self):
         if self.learn.iter%2==0: raise CancelStep
     def before_zero_grad(self):
@@ -284,7 +284,7 @@ CASES = {
     'own loss':      lambda: dict(model=OwnLoss, dl=named(10), valid=named(3), loss_func=None, metrics=None),
     'two inputs':    lambda: dict(model=TwoInputs, dl=[(x, torch.rand(4, 1, 1, 1, generator=torch.Generator().manual_seed(1)), y) for x,y in batches_of(10)], valid=[(x, torch.ones(1), y) for x,y in batches_of(2)]),
     'loss weights':  lambda: (lambda loss: dict(loss_func=loss, splitter=lambda m: [*m.parameters(), *loss.parameters()]))(Scaled()),
-    'asks':          lambda: dict(cbs=Asks()),
+    'asks':          lambda: dict(cbs=ValidatesWithin()),
     'keeps grads':   lambda: dict(cbs=KeepsGrads()),
     'twice':         lambda: dict(twice=True),
     'frozen':        lambda: dict(splitter=lambda m: [[*nn.ModuleList([*m][:5]).parameters()], [*nn.ModuleList([*m][5:]).parameters()]], frozen=True),
@@ -306,13 +306,13 @@ def _all_cases(rank, world, names, n=4):
 
 @few(1, 0)
 @pytest.mark.parametrize('worlds,names', [((2,), ['metrics']), *slow(*[((4,2)[i%2:i%2+1], [*CASES][i::4]) for i in range(4)])])
-def test_with_everything_else(processes, worlds, names):
+def test_with_other_callbacks_data_and_losses(processes, worlds, names):
     alone = _all_cases(0, 1, names)
     for world in worlds:
         several = processes(world, _all_cases, names)
         for k in names: same(alone[k], several[k], f'{k} in {world} processes: ')
 
-# goes on in another number of processes
+# resuming in another number of processes
 
 class PowerCut(Callback):
     acts,run_valid = 'nothing',False   # without it, it is the same run
@@ -321,10 +321,10 @@ class PowerCut(Callback):
         if self.learn.train_iter==self.at: raise KeyboardInterrupt
 
 def _leg(rank, world, path, stop, n=4, ds=None):
-    "Trains until batch `stop`, from where the last one ended"
+    "Trains until batch `stop`, resuming where the last call ended"
     random.seed(rank+world)
     learn = learner('cnn', n=62, path=path, ds=ds() if ds else None, cbs=[EMACallback(.9), MixUp(), ParamScheduler(one_cycle(.02, 3))])
-    if [*path.rglob('*.pth')]: torch.rand(3)   # what else is drawn before a fit that goes on may differ
+    if [*path.rglob('*.pth')]: torch.rand(3)   # random numbers drawn before a resumed fit may differ
     cbs = [VirtualShards(n), CheckpointCallback('1ba', keep=2), *[PowerCut(stop)]*(stop is not None)]
     try:
         with warnings.catch_warnings():
@@ -354,7 +354,7 @@ def kill_one(world, path, victim, after):
     return ps[victim].exitcode==-signal.SIGKILL
 
 def killed_at_random(processes, path, n_kills, seconds, seed=0):
-    "Kills one process at random moments, and goes on in the same or another number of them; returns how often"
+    "Kill one process at random moments, resume in the same or another number of them, and return the number of kills"
     rng,whole,begun,kills = random.Random(seed),_leg(0, 1, path/'whole', None, 4, Noisy),time.monotonic(),[]
     while len(kills)<n_kills and time.monotonic()-begun<seconds:
         folder = path/f'run{len(kills)}'
@@ -368,9 +368,9 @@ def killed_at_random(processes, path, n_kills, seconds, seed=0):
 @pytest.mark.slow
 def test_a_process_is_killed_at_random_moments(processes, tmp_path): assert len(killed_at_random(processes, tmp_path, 2, 30))>=1
 
-# what is refused, said and silent
+# errors, warnings and logs
 
-def refused(match, n=4, error=ValueError, cbs=(), fit=1, **kw):
+def check_raises(match, n=4, error=ValueError, cbs=(), fit=1, **kw):
     if any(isinstance(cb, Recorder) for cb in cbs): kw['default_cbs'] = False
     learn = learner('cnn', **kw)
     before = weights(learn)
@@ -391,8 +391,8 @@ def raises(e):
           ('remove `DistributedTrainer`', dict(cbs=[DistributedTrainer()])), ('count batches', dict(cbs=[CheckpointCallback('100sp')])), ('count batches', dict(fit='100sp')), ('some shards of each batch', dict(cbs=[Recorder(train_metrics=True)])),
           ('SyncBatchNorm', dict(model=nn.SyncBatchNorm.convert_sync_batchnorm(CNN()))), ('complex', dict(model=nn.Sequential(CNN(), nn.Linear(3, 3, dtype=torch.complex64)))), ('sparse=False', dict(model=Sparse(), opt_func=torch.optim.SGD)),
           ('CancelTrain was raised for one of 4 shards', dict(cbs=[raises(CancelTrain)], error=RuntimeError)), ('CancelFit was raised', dict(cbs=[raises(CancelFit)], error=RuntimeError)))])
-def test_what_cannot_be_the_same_raises(match, kw):
-    refused(match, **kw)
+def test_unsupported_settings_raise(match, kw):
+    check_raises(match, **kw)
 
 def test_arguments():
     for n in (0, -1, 2.5, '4', None): 
@@ -411,7 +411,7 @@ def fitted(n, *cbs, **kw):
 def test_three_processes(processes): same(processes(3, _cannot_share)[0], result(fitted(6)))
 
 def test_one_shard_is_a_plain_fit():
-    "With one shard a batch, the same data and no random numbers, it is the loop without the callback, to the bit"
+    "With one shard a batch and no random numbers, training equals the loop without the callback bit for bit"
     data = [*DataLoader(images(20), 4)]
     def plain(*cbs):
         learn = learner('cnn', dl=data, model=nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), made_linear()))
@@ -424,7 +424,7 @@ def test_one_shard_is_a_plain_fit():
 
 @pytest.mark.slow
 def test_threads_are_reported(tmp_path):
-    "Sums over several threads are other sums"
+    "A run resumed with another number of threads warns, because its sums are rounded otherwise"
     fitted(2, CheckpointCallback('2ba'), PowerCut(-1), path=tmp_path)
     torch.set_num_threads(2)
     try:
@@ -432,7 +432,7 @@ def test_threads_are_reported(tmp_path):
         with pytest.warns(UserWarning, match=r'began with 1 threads and now has 2.*`torch.set_num_threads\(1\)`'): learn.fit(3, cbs=[VirtualShards(2), CheckpointCallback('2ba')], resume='auto')
     finally: torch.set_num_threads(1)
 
-def _one_voice(rank, world, path):
+def _prints_and_writes(rank, world, path):
     rows,bar = [],[]
     class Bar(Callback):
         name = 'progress'
@@ -447,12 +447,12 @@ def _one_voice(rank, world, path):
     return {0: result(learn)}
 
 @pytest.mark.slow
-def test_process_0_speaks_and_writes(processes, tmp_path):
-    processes(2, _one_voice, tmp_path)
+def test_only_process_0_prints_and_writes(processes, tmp_path):
+    processes(2, _prints_and_writes, tmp_path)
     assert len(JsonLogger(tmp_path/'log.jsonl').read_log())>=2
 
 def _stops(rank, world):
-    "An interval that each process measures for itself, and a signal that one of them gets"
+    "Processes of different speed stop at the same batch with a time limit"
     class Ticks(Callback):
         run_valid = False
         def after_batch(self): time.sleep(.01*(1+rank))
