@@ -2,7 +2,7 @@
 import gc, pytest, torch, weakref
 from torch import nn
 from learnkit.all import Learner
-from learnkit.speed.compiled import _calls, shared_call
+from learnkit.speed.compiled import _shared_calls, shared_call
 
 class Scaled(nn.Module):
     def __init__(self, n=3, by=2., act=torch.relu):
@@ -17,9 +17,9 @@ class Counter:
 
 @pytest.fixture(autouse=True)
 def no_programs():
-    _calls.clear()
+    _shared_calls.clear()
     yield
-    _calls.clear()
+    _shared_calls.clear()
 
 def trained(counter=None, seed=0, **kw):
     torch.manual_seed(seed)
@@ -81,7 +81,7 @@ def test_programs_and_models_are_freed():
     assert model() is None and code() is not None   # a kept program keeps no model
     for n in range(4, 8): trained(counter, n=n)
     gc.collect()
-    assert code() is None and len(_calls)==4
+    assert code() is None and len(_shared_calls)==4
 
 class Block(nn.Module):
     def __init__(self, act=torch.relu): super().__init__(); self.up,self.down,self.act = nn.Linear(4, 8),nn.Linear(8, 4),act

@@ -52,7 +52,7 @@ def with_event(monkeypatch, step, before, name, **kw):
     ns = {}
     exec('\n'.join(lines), vars(loop), ns)
     monkeypatch.setattr(Loop, step, ns[step])
-    for k in ('docs','depth','by'): monkeypatch.setattr(event, k, dict(getattr(event, k)))
+    for k in ('docs','depth','fired_by'): monkeypatch.setattr(event, k, dict(getattr(event, k)))
     event.register(name, **kw)
     monkeypatch.setattr(event, name, name)   # so that monkeypatch removes it
 
