@@ -454,18 +454,18 @@ def callback_state(tmp_path):
 
 @works('1C.2 before and after a run is gone on with, only if there is one', '0.4 before and after a model or a run is saved or loaded')
 def loading_events(tmp_path):
-    def hear():
+    def record():
         learn,got = resumable(tmp_path),[]
-        class Hear(Callback):
+        class Recording(Callback):
             order = -5
             def before_load_checkpoint(self, path): got.append((path.suffix, self.learn.train_iter))
             def after_load_checkpoint(self): got.append(self.learn.train_iter)
             def before_save_model(self): got.append('before')
             def after_save_model(self): got.append('after')
-        learn.add_cb(Hear).fit(1, resume='auto')
+        learn.add_cb(Recording).fit(1, resume='auto')
         learn.save('a')
         return got
-    a,b = hear(),hear()
+    a,b = record(),record()
     assert a==['before','after'] and b==[('.pth',0), 3, 'before', 'after'], (a, b)
 
 @works('1B.20 an error in a handler ends the run; of those for the end none is left out')
@@ -967,7 +967,7 @@ def evaluation_events():
     assert seen==[(False,False,'validate')]*6+[(False,False,'fit')]*6   # the first is within the epoch
 
 @works('1C.24 one method that hears everything')
-def hear_everything():
+def receive_every_event():
     class All(Callback):
         n = 0
         def __call__(self, name, **kw): self.n += 1; return super().__call__(name, **kw)

@@ -362,22 +362,22 @@ def test_violations_are_found(tmp_path):
     write('tests/a.py', 'def f(): pass\nclass g: pass\n@mark\ndef f(): pass\n@patch\ndef h(): pass\n@patch\ndef h(): pass\na = 1\na = 2\n')
     found = {k:[f'{w}: {what}' for w,what in f(tmp_path)] for k,f in checks.items()}
     assert [s.split(':')[0] for s in found['strays']] == ['attic.old', 'hand', 'tests/parts/cellar'], found['strays']
-    def says(kind, *facts, of=''):
+    def expect(kind, *facts, of=''):
         "Assert that a check found these facts, in this order, each followed by what to do"
         messages = [s for s in found[kind] if s.startswith(of)]
         assert len(messages)==len(facts), messages
         for s,fact in zip(messages, facts): assert s.startswith(fact) and len(s)>len(fact)+10, s
-    says('upward', 'data.bad: imports callbacks.late')
-    says('circles', *(f'measure.{a}: imports measure.{b}' for a,b in (('one', 'two'), ('three', 'one'), ('two', 'three'))))
-    says('borrowed', *(f'data.bad: {s}' for s in ('imports os from loop.low, which does not define it', 'exports given', 'exports os')))
-    says('long_lines', f'{lib}/callbacks/late.py', 'nbs/1.ipynb', 'nbs/1.ipynb')
-    says('same_ids', '1.ipynb: 4 cells have the id c')
-    says('full_cells', '1.ipynb: cell c has 4 definitions, 3 are allowed')
-    says('twice', f'{lib}/measure/one.py: g is defined 2 times', f'{lib}/measure/one.py: n is defined 2 times', 'tests/a.py: f is defined 2 times')
-    says('pieces', 'data.bad: C.second is patched where C is defined', *['measure.one: K.a is set outside of the class']*2,
+    expect('upward', 'data.bad: imports callbacks.late')
+    expect('circles', *(f'measure.{a}: imports measure.{b}' for a,b in (('one', 'two'), ('three', 'one'), ('two', 'three'))))
+    expect('borrowed', *(f'data.bad: {s}' for s in ('imports os from loop.low, which does not define it', 'exports given', 'exports os')))
+    expect('long_lines', f'{lib}/callbacks/late.py', 'nbs/1.ipynb', 'nbs/1.ipynb')
+    expect('same_ids', '1.ipynb: 4 cells have the id c')
+    expect('full_cells', '1.ipynb: cell c has 4 definitions, 3 are allowed')
+    expect('twice', f'{lib}/measure/one.py: g is defined 2 times', f'{lib}/measure/one.py: n is defined 2 times', 'tests/a.py: f is defined 2 times')
+    expect('pieces', 'data.bad: C.second is patched where C is defined', *['measure.one: K.a is set outside of the class']*2,
          'measure.six: P.f is patched where P is defined', 'measure.six: P.g is set outside of the class')
-    says('undocumented', *(f'data.bad: {s}' for s in ("C: ''", "C.first: ''", "C.y: 'the y'", "C.second: 'Those of it'")), of='data')
-    says('undescribed', *(f'data.bad: {s}' for s in ('C.first: a has no type', 'C.first: a has no comment', 'C.first: b has no comment',
+    expect('undocumented', *(f'data.bad: {s}' for s in ("C: ''", "C.first: ''", "C.y: 'the y'", "C.second: 'Those of it'")), of='data')
+    expect('undescribed', *(f'data.bad: {s}' for s in ('C.first: a has no type', 'C.first: a has no comment', 'C.first: b has no comment',
          'C.first: its result has no type', 'C.second: s has no comment')), of='data')
 
 def test_references_to_callback_classes_are_found(tmp_path):
