@@ -20,8 +20,8 @@ import torch
 from fastcore.foundation import L
 
 from ..callbacks.cycles import CheckpointEvents
-from .foreign import (ForeignCallback, View, are_several, batch_of, measure_epoch, named_values,
-    new_meter, of_learner, of_process, optimizers_of, output_of, path_of, view_of)
+from .foreign import (ForeignCallback, View, batch_of, is_distributed, measure_epoch, named_values,
+                                      new_meter, of_learner, of_process, optimizers_of, output_of, path_of, view_of)
 from ..data.batch import find_bs
 from ..loop.callback import Callback as OurCallback
 from ..loop.callback import MissingAttribute
@@ -215,7 +215,7 @@ class ComposerState(View):
     event = ''   # the name of the current event
     stopped_at:int|None = None   # the number of batches after which a callback stopped the fit; None: not stopped
     model      = of_learner('model')
-    is_model_ddp = of_process(are_several)
+    is_model_ddp = of_process(is_distributed)
     fsdp_enabled = fsdp_sharded_state_dict_enabled = False
     optimizers = of_learner(optimizers_of)
     train_dataloader = of_learner('dls.train')
@@ -409,7 +409,7 @@ class ComposerCallback(ForeignCallback):
         if ComposerRun not in others: self.learn.add_cb(ComposerRun())
         if handles_checkpoints and CheckpointEvents not in others: self.learn.add_cb(CheckpointEvents())
 
-    def due(self, name):
+    def is_due(self, name):
         "Return whether to call `name`: `eval_*_all` only in fits, `epoch_end` and `epoch_checkpoint` for whole epochs"
         if name in ('eval_before_all','eval_after_all'): return self.learn.mode=='fit'
         if name in ('epoch_end','epoch_checkpoint'): return run_of(self.learn).is_whole

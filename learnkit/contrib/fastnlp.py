@@ -5,10 +5,10 @@
 # %% auto #0
 __all__ = ['model_file', 'checkpoint_file', 'Event', 'TqdmCallback', 'differences', 'NLPDriver', 'NLPScaler', 'NLPTrainer',
            'NLPEvaluator', 'results_of', 'NLPCallback', 'adapt', 'Callback', 'EarlyStopException', 'longest_match',
-           'HasMonitorCallback', 'EventOf', 'AllEvents', 'OnFunction', 'Accuracy', 'CallbackManager', 'Trainer',
-           'EarlyStopCallback', 'LoadBestModelCallback', 'CheckpointCallback', 'LRSchedCallback', 'TorchWarmupCallback',
-           'TorchGradClipCallback', 'MoreEvaluateCallback', 'TimerCallback', 'RichCallback', 'RawTextCallback',
-           'FitlogCallback']
+           'HasMonitorCallback', 'FilteredEvent', 'EventFactory', 'OnFunction', 'Accuracy', 'CallbackManager',
+           'Trainer', 'EarlyStopCallback', 'LoadBestModelCallback', 'CheckpointCallback', 'LRSchedCallback',
+           'TorchWarmupCallback', 'TorchGradClipCallback', 'MoreEvaluateCallback', 'TimerCallback', 'RichCallback',
+           'RawTextCallback', 'FitlogCallback']
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #07f728ae
 import json, shutil
@@ -28,8 +28,9 @@ from ..callbacks.accumulate import GradientAccumulation
 from ..callbacks.cycles import ValidateEvery
 from ..callbacks.gradients import GradientClip
 from ..callbacks.handlers import Filter
-from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, load_here,
-    measure_epoch, of_learner, of_process, of_view, optimizers_of, output_of, save_here, view_of)
+from .foreign import (EpochValues, ForeignCallback, View, batch_of, count_batches_per_step,
+                                      load_from_file, measure_epoch, of_learner, of_process, of_view, optimizers_of,
+                                      output_of, save_to_file, view_of)
 from ..data.files import read_state, write_atomic
 from ..data.loaders import DataLoaders
 from ..data.modules import get_model
@@ -115,7 +116,7 @@ class NLPTrainer(View):
     driver     = of_view(NLPDriver)
     model      = of_learner('model')
     kwargs     = of_process(dict)   # empty; a new dict each time, because a callback may change it
-    accumulation_steps = of_learner(batches_a_step)
+    accumulation_steps = of_learner(count_batches_per_step)
     state      = of_learner('state')
     device     = of_learner('device')
     cur_epoch_idx        = property(attrgetter('epochs_done'))
@@ -164,7 +165,7 @@ class NLPTrainer(View):
         if model_save_fn is None: _check_weights_only(only_state_dict)
         if model_save_fn is not None: model_save_fn(folder)
         elif hasattr(folder, 'write'): self.learn.save(folder, with_opt=False)
-        else: save_here(self.learn, Path(folder)/model_file)
+        else: save_to_file(self.learn, Path(folder)/model_file)
     def load_model(self,
         folder:Any,                         # a folder, or an open binary file, written by `save_model`
         only_state_dict:bool=True,          # only True is supported without `model_load_fn`
@@ -175,7 +176,7 @@ class NLPTrainer(View):
         if model_load_fn is None: _check_weights_only(only_state_dict)
         if model_load_fn is not None: model_load_fn(folder)
         elif hasattr(folder, 'read'): self.learn.load(folder, with_opt=False)
-        else: load_here(self.learn, Path(folder)/model_file)
+        else: load_from_file(self.learn, Path(folder)/model_file)
 
     def save_checkpoint(self,
         folder:str|Path, # the folder for `fastnlp_checkpoint.pkl.tar` and `fastnlp_model.pkl.tar`, written by process 0
@@ -230,15 +231,15 @@ class NLPEvaluator(View):
         cbs = [] if num_eval_batch_per_dl<0 else [LimitBatches(valid=num_eval_batch_per_dl)]
         loss,*values = self.learn.validate(cbs=cbs)
         names = [m.name for m in self.learn.metrics]
-        return results_of(Measured({}, dict(zip(['loss', *names], [loss, *values])), {}))
+        return results_of(EpochValues({}, dict(zip(['loss', *names], [loss, *values])), {}))
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #3b444ff2
 def results_of(
-    found:Measured # the values of an epoch
+    measured:EpochValues # the values of an epoch
 ) -> dict:
     "Return the validation results under fastNLP's names"
     results = {}
-    for k,v in {**found.valid, **found.other}.items():
+    for k,v in {**measured.valid, **measured.other}.items():
         name = 'valid_loss' if k=='loss' else k
         if '#' not in name: name = f'{name}#{name}'
         results[name] = v
@@ -296,7 +297,7 @@ class NLPCallback(ForeignCallback):
     def after_cancel_fit(self):
         if self.has('on_exception') and self._trainer().stop_exception: self.call('on_exception')
 
-    def due(self, name):
+    def is_due(self, name):
         "Return whether to call `name`: no `on_train_begin` before a sanity check, no `on_evaluate_end` after a cancel"
         if name=='on_train_begin': return not self.begins_after_sanity_check
         if name=='on_evaluate_end': return 'valid' not in getattr(self.learn.recorder, 'cancelled', ())
@@ -330,12 +331,12 @@ class NLPCallback(ForeignCallback):
     def _make_sanity_results(self):
         found = dict(_read_sanity_results(self.learn))
         if 'valid_loss' in found: found['loss'] = found.pop('valid_loss')
-        return results_of(Measured({}, found, {}))
+        return results_of(EpochValues({}, found, {}))
     def _make_outputs(self):
         learn = self.learn
         out = output_of(learn)
         if not isinstance(out, Mapping): out = dict(pred=out)
-        loss = learn.loss_grad*batches_a_step(learn)   # undo the division by accumulation, as in fastNLP
+        loss = learn.loss_grad*count_batches_per_step(learn)   # undo the division by accumulation, as in fastNLP
         return dict(out, loss=loss)
 
     def state_dict(self):
@@ -457,7 +458,7 @@ class HasMonitorCallback(Callback):
         return v>best if self.larger_better else v<best
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #1c8e73ff
-class EventOf:
+class FilteredEvent:
     "An event of fastNLP, with a condition for calling a function at it"
     def __init__(self,
         name:str,                    # such as 'on_before_backward'
@@ -475,22 +476,22 @@ class EventOf:
 
 def _call_filter_fn(filter_fn, event_filter, learn): return filter_fn(event_filter, view_of(NLPTrainer, learn))
 
-class AllEvents:
-    "Makes an `EventOf` by an attribute with the event's name: `Event.on_before_backward(every=2)`"
+class EventFactory:
+    "Makes a `FilteredEvent` by an attribute with the event's name: `Event.on_before_backward(every=2)`"
     def __getattr__(self, k:str) -> Callable:
         known = names_in('fastNLP')
         if k not in known: raise AttributeError(f'fastNLP has no event `{k}`: {nearest(k, known)}')
-        return partial(EventOf, k)
+        return partial(FilteredEvent, k)
     def __dir__(self): return [*names_in('fastNLP')]
 
-Event = AllEvents()
+Event = EventFactory()
 
 # %% ../../nbs/contrib/65_fastnlp.ipynb #2d16d94a
 class OnFunction(Callback):
     "A fastNLP callback that calls a function at an event"
     def __init__(self,
-        f:Callable,   # called with the arguments of the event's callback method
-        event:EventOf # the event, with its condition
+        f:Callable,         # called with the arguments of the event's callback method
+        event:FilteredEvent # the event, with its condition
     ):
         self.filter,self.f = event.filter(),f
         setattr(self, event.name, self._call)
@@ -610,7 +611,7 @@ _bar_kinds = 'auto','rich','tqdm','raw',None
 
 class Trainer:
     "Creates a Learner, `trainer.learn`, from the arguments of fastNLP's `Trainer`"
-    waiting:ClassVar[list] = []   # (function, event, marker) of each function that `on` has decorated
+    pending_functions:ClassVar[list] = []   # (function, event, marker) of each function that `on` has decorated
     def __init__(self,
         model:Any,                     # a module; its output has a `loss`, or `loss_func` computes it
         train_dataloader:Any,          # the training loader
@@ -633,8 +634,8 @@ class Trainer:
     ):
         if progress_bar not in _bar_kinds: raise ValueError(
             f"progress_bar must be one of {', '.join(map(repr, _bar_kinds))}, not {progress_bar!r}")
-        functions = [o for o in self.waiting if o[2] in (None,marker,'all')]
-        self.waiting[:] = [o for o in self.waiting if o[2] is not None]
+        functions = [o for o in self.pending_functions if o[2] in (None,marker,'all')]
+        self.pending_functions[:] = [o for o in self.pending_functions if o[2] is not None]
         if device is not None: model.to(device)
         self.n_epochs,self.evaluate_every = n_epochs,evaluate_every
         self.output_mapping = output_mapping
@@ -654,14 +655,14 @@ class Trainer:
 
     @classmethod
     def on(cls,
-        event:EventOf,        # such as `Event.on_before_backward(every=2)`
-        marker:str|None=None  # None: only in the next Trainer; 'all': in all; else in those with this `marker`
+        event:FilteredEvent, # such as `Event.on_before_backward(every=2)`
+        marker:str|None=None # None: only in the next Trainer; 'all': in all; else in those with this `marker`
     ) -> Callable:
-        "Return a decorator: later Trainers call the function at `event`; raise TypeError if that is no `EventOf`"
-        if not isinstance(event, EventOf): raise TypeError(
+        "Return a decorator: later Trainers call the function at `event`; raise TypeError without a `FilteredEvent`"
+        if not isinstance(event, FilteredEvent): raise TypeError(
             f'`Trainer.on` needs an event such as `Event.on_train_begin()`, not {event!r}')
         def decorate(f):
-            cls.waiting.append((f, event, marker))
+            cls.pending_functions.append((f, event, marker))
             return f
         return decorate
 

@@ -15,20 +15,21 @@ from typing import Any, ClassVar
 
 import torch
 
-from .foreign import (ForeignCallback, Measured, View, batch_of, batches_a_step, is_first,
-    measure_epoch, of_learner, of_process, of_view, optimizers_of, output_of, path_of, save_here, view_of)
+from .foreign import (EpochValues, ForeignCallback, View, batch_of, count_batches_per_step,
+                                      is_rank_zero, measure_epoch, of_learner, of_process, of_view, optimizers_of,
+                                      output_of, path_of, save_to_file, view_of)
 from ..data.process import num_distrib, rank_distrib, team
 from ..loop.loop import loader_len
 
 # %% ../../nbs/contrib/45_lightning.ipynb #31898f92
 def callback_metrics(
-    found:Measured # the values of an epoch
+    measured:EpochValues # the values of an epoch
 ) -> dict:
     "Return the numbers as tensors: validation values by column name and with `val_`, training values with `train_`"
-    numbers = {f'val_{k}':v for k,v in found.valid.items()}
-    for k,v in found.valid.items(): numbers['valid_loss' if k=='loss' else k] = v
-    numbers |= found.other
-    for k,v in found.train.items(): numbers[f'train_{k}'] = v
+    numbers = {f'val_{k}':v for k,v in measured.valid.items()}
+    for k,v in measured.valid.items(): numbers['valid_loss' if k=='loss' else k] = v
+    numbers |= measured.other
+    for k,v in measured.train.items(): numbers[f'train_{k}'] = v
     return {k:torch.tensor(float(v)) for k,v in numbers.items() if _is_number(v)}
 
 def _is_number(v): return isinstance(v, (int,float))
@@ -67,7 +68,7 @@ class LightningTrainer(View):
     max_steps = -1
     check_val_every_n_epoch,val_check_interval = 1,1.
     epochs_done = 0   # how many epochs are done; set at the end of the fit
-    accumulate_grad_batches = of_learner(batches_a_step)
+    accumulate_grad_batches = of_learner(count_batches_per_step)
     global_step    = of_learner('train_steps')
     max_epochs     = of_learner('n_epoch')
     loggers        = of_process(list)   # empty; a new list each time, because a callback may change it
@@ -77,7 +78,7 @@ class LightningTrainer(View):
     val_dataloaders  = of_learner('dls.valid')
     default_root_dir = of_learner(path_of)
     global_rank    = of_process(rank_distrib)
-    is_global_zero = of_process(is_first)
+    is_global_zero = of_process(is_rank_zero)
     world_size     = of_process(num_distrib)
     is_validation = is_last_batch = False   # is this a validation in a fit? The last batch of the training phase?
     strategy       = of_view(LightningStrategy)
@@ -159,7 +160,7 @@ class LightningTrainer(View):
     ) -> None:
         "Store these values for `callback_metrics`"
         self._metrics.update(numbers)
-    def forget(self) -> None:
+    def clear_metrics(self) -> None:
         "Remove all values from `callback_metrics`, as Lightning does after a sanity check"
         self._metrics.clear()
 
@@ -169,7 +170,7 @@ class LightningTrainer(View):
         storage_options:Any=None  # not used
     ) -> None:
         "Save model and optimizer in exactly this file, which `learn.load` can read"
-        save_here(self.learn, filepath, with_opt=not weights_only)
+        save_to_file(self.learn, filepath, with_opt=not weights_only)
 
 # %% ../../nbs/contrib/45_lightning.ipynb #44a3b180
 class LightningModule(View):
@@ -256,7 +257,7 @@ class LightningCallback(ForeignCallback):
         begins_now = self.begins_after_sanity_check and self.learn.mode=='fit'
         if not begins_now: return
         self.begins_after_sanity_check = False
-        self._trainer().forget()
+        self._trainer().clear_metrics()
         if self.has('on_train_start'): self.call('on_train_start')
     def before_batch(self):
         learn = self.learn
@@ -278,7 +279,7 @@ class LightningCallback(ForeignCallback):
     def _applies(self, name, o):
         is_in_sanity_check = self.learn.mode=='sanity' and name.startswith('on_validation_')
         return is_in_sanity_check or super()._applies(name, o)
-    def due(self, name):
+    def is_due(self, name):
         "Return whether to call `name`: no `teardown` after an error, no `on_train_start` before the sanity check ends"
         if name=='setup': return self.learn.mode!='predict'   # in a prediction `before_predict` calls it
         if name=='on_train_start': return not self.begins_after_sanity_check

@@ -6,8 +6,8 @@
 __all__ = ['TerminateOnNaNCallback', 'ProgressBarCallback', 'SaveBestModelCallback', 'EarlyStoppingCallback', 'differences',
            'PARunHistory', 'PARunConfig', 'PAAccelerator', 'CallbackHandler', 'PAHandler', 'PATrainer', 'PACallback',
            'trainer_of', 'StopTrainingError', 'TrainerCallback', 'adapt', 'MoveModulesToDeviceCallback',
-           'LogMetricsCallback', 'PrintProgressCallback', 'Latest', 'NeedsMeans', 'SaveBestModel', 'EarlyStopping',
-           'TrainerSteps', 'TrainerHooks', 'Trainer']
+           'LogMetricsCallback', 'PrintProgressCallback', 'LatestMetric', 'TrainingMeansUser', 'SaveBestModel',
+           'EarlyStopping', 'TrainerSteps', 'TrainerHooks', 'Trainer']
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #5fa0937b
 from collections import defaultdict
@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 
 import torch
 
-from .foreign import (ForeignCallback, TrainingMeans, View, are_several, batch_of, batches_a_step,
-    is_first, means_in,
-    of_learner, of_process, of_view, output_of, overrides, view_of)
+from .foreign import (ForeignCallback, TrainingMeans, View, batch_of, count_batches_per_step,
+                                      is_distributed, is_rank_zero, means_in, of_learner, of_process, of_view,
+                                      output_of, overrides, view_of)
 from ..data.batch import find_bs
 from ..data.files import write_atomic
 from ..data.modules import get_model
@@ -131,9 +131,9 @@ class PARunConfig(View):
     mixed_precision = 'no'
 
     num_processes  = of_process(num_distrib)
-    is_distributed = of_process(are_several)
-    is_world_process_zero = is_local_process_zero = of_process(is_first)
-    gradient_accumulation_steps = of_learner(batches_a_step)
+    is_distributed = of_process(is_distributed)
+    is_world_process_zero = is_local_process_zero = of_process(is_rank_zero)
+    gradient_accumulation_steps = of_learner(count_batches_per_step)
 
     @property
     def num_epochs(self) -> int:
@@ -205,7 +205,7 @@ def _multiply(n, k): return None if n is None else n*k
 class PAAccelerator(View):
     "The attributes of `trainer._accelerator` that callbacks use"
     library,role = 'pytorch-accelerated','the accelerator'
-    is_main_process = is_local_main_process = of_process(is_first)
+    is_main_process = is_local_main_process = of_process(is_rank_zero)
     device = of_learner('device')
     def wait_for_everyone(self) -> None:
         "Wait until all processes have called this method"
@@ -283,7 +283,7 @@ class PAHandler(View, CallbackHandler):
         "The Learner's pytorch-accelerated callbacks, and learnkit's callbacks under pytorch-accelerated's names"
         return [cb.theirs if isinstance(cb, PACallback) else cb for cb in self._list_learner_callbacks()]
     def _list_learner_callbacks(self):
-        classes = PACallback,NeedsMeans,MoveModulesToDeviceCallback
+        classes = PACallback,TrainingMeansUser,MoveModulesToDeviceCallback
         return [cb for cb in self.learn.cbs if isinstance(cb, classes)]
     def _add(self, cb): self.learn.add_cb(cb)
     def clear_callbacks(self) -> None:
@@ -498,7 +498,7 @@ class PrintProgressCallback(TrainerCallback):
     on_training_run_start,on_train_epoch_start,on_training_run_end = _print_begin,_print_epoch,_print_end
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #4e0c1104
-class Latest:
+class LatestMetric:
     "A function of the Learner that returns the latest value of a metric, for callbacks that monitor it"
     def __init__(self,
         metric:str # the name of the metric in the run history, such as 'eval_loss_epoch'
@@ -508,7 +508,7 @@ class Latest:
 def _comp(greater_is_better): return 'max' if greater_is_better else 'min'
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #228c370a
-class NeedsMeans(OurCallback):
+class TrainingMeansUser(OurCallback):
     "Base class of callbacks that need mean training losses: adds a `TrainingMeans` to the Learner if it has none"
     def after_create(self): _add_means(self.learn)
     def before_fit(self):
@@ -519,7 +519,7 @@ def _add_means(learn):
     if means_in(learn) is None: learn.add_cb(TrainingMeans())
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #2de2d8c4
-class SaveBestModel(NeedsMeans, SaveModelCallback):
+class SaveBestModel(TrainingMeansUser, SaveModelCallback):
     "Saves the model when it is the best so far, and loads the best model at the end of the fit"
     def __init__(self,
         save_path:str='best_model.pt',       # the file, relative to the current folder
@@ -528,9 +528,9 @@ class SaveBestModel(NeedsMeans, SaveModelCallback):
         reset_on_train:bool=True             # forget the best value when a fit begins?
     ):
         path,comp = str(Path(save_path).absolute()),_comp(greater_is_better)
-        super().__init__(Latest(watch_metric), comp, fname=path, reset_on_fit=reset_on_train)
+        super().__init__(LatestMetric(watch_metric), comp, fname=path, reset_on_fit=reset_on_train)
 
-class EarlyStopping(NeedsMeans, OurEarlyStopping):
+class EarlyStopping(TrainingMeansUser, OurEarlyStopping):
     "Stops the fit when a metric no longer improves"
     def __init__(self,
         early_stopping_patience:int=1,        # number of epochs without improvement after which the fit stops
@@ -539,7 +539,7 @@ class EarlyStopping(NeedsMeans, OurEarlyStopping):
         greater_is_better:bool=False,         # is a larger value better?
         reset_on_train:bool=True              # forget the best value when a fit begins?
     ):
-        super().__init__(Latest(watch_metric), _comp(greater_is_better), min_delta=early_stopping_threshold,
+        super().__init__(LatestMetric(watch_metric), _comp(greater_is_better), min_delta=early_stopping_threshold,
                          patience=early_stopping_patience, reset_on_fit=reset_on_train)
 
 SaveBestModelCallback,EarlyStoppingCallback = SaveBestModel,EarlyStopping

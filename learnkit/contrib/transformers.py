@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from .foreign import (ForeignCallback, Measured, View, batches_a_step, is_first, measure_epoch,
-    of_learner, of_process, path_of, view_of)
+from .foreign import (EpochValues, ForeignCallback, View, count_batches_per_step, is_rank_zero,
+                                      measure_epoch, of_learner, of_process, path_of, view_of)
 from ..data.batch import find_bs
 from ..data.process import num_distrib, rank_distrib
 from ..loop.events import CancelTrain
@@ -21,13 +21,13 @@ from ..loop.loop import loader_len
 
 # %% ../../nbs/contrib/50_transformers.ipynb #cce461ed
 def eval_metrics(
-    found:Measured,    # the values of an epoch
-    seconds:float,     # how long the validation took
-    n_batches:int,     # the number of validation batches
-    n_samples:int|None # the number of validation samples; None: unknown
+    measured:EpochValues, # the values of an epoch
+    seconds:float,        # how long the validation took
+    n_batches:int,        # the number of validation batches
+    n_samples:int|None    # the number of validation samples; None: unknown
 ) -> dict:
     "Return the results and the speed of a validation under Hugging Face's names"
-    numbers = {f'eval_{k}':v for k,v in {**found.valid, **found.other}.items()}
+    numbers = {f'eval_{k}':v for k,v in {**measured.valid, **measured.other}.items()}
     return {**numbers, **speed_of('eval', seconds, n_batches, n_samples)}
 
 def speed_of(
@@ -62,7 +62,7 @@ class HFArguments(View):
     save_strategy = 'no'
     report_to = ()
     logging_steps = eval_steps = save_steps = 500
-    gradient_accumulation_steps = of_learner(batches_a_step)
+    gradient_accumulation_steps = of_learner(count_batches_per_step)
     num_train_epochs = of_learner('n_epoch')
     learning_rate    = of_learner(_find_lr)
 
@@ -90,7 +90,7 @@ class HFState(View):
     num_input_tokens_seen = total_flos = 0
     num_train_epochs = of_learner('n_epoch')
     train_batch_size = of_learner(_train_batch_size)
-    is_world_process_zero = is_local_process_zero = of_process(is_first)
+    is_world_process_zero = is_local_process_zero = of_process(is_rank_zero)
     def __init__(self,
         learn:Any # the Learner
     ):
@@ -102,7 +102,7 @@ class HFState(View):
     def max_steps(self) -> int:
         "The number of optimizer steps in the fit; 0 if the loader has no length"
         n = loader_len(self.learn.dls.train) or 0
-        return ceil(n/batches_a_step(self.learn))*ceil(self.learn.n_epoch)
+        return ceil(n/count_batches_per_step(self.learn))*ceil(self.learn.n_epoch)
 
     def append_log(self,
         logs:dict # numbers by name
@@ -257,7 +257,7 @@ class HFCallback(ForeignCallback):
         self._state().append_log(self.logs)
         self._call_own('on_log')
 
-    def due(self, name):
+    def is_due(self, name):
         "Return whether to call `name`: `on_step_*` once per step, `on_substep_end` after other batches except the last"
         match name:
             case 'on_step_begin':  return self.is_step_begin

@@ -93,16 +93,16 @@ from .hooks import HookCallback
 
 # %% ../../nbs/observe/15b_activation_stats.ipynb #b568e95b
 def activation_stats(
-    o:torch.Tensor, # the activations
-    bins:int=40,    # number of bins of the histogram; 0: no histogram
-    lo:float=0.,    # lower edge of the first bin
-    hi:float=10.,   # upper edge of the last bin; values outside are not counted
-    near:float=.05  # values up to this, and thus all negative ones, count as near zero, as in fastai
+    o:torch.Tensor,     # the activations
+    bins:int=40,        # number of bins of the histogram; 0: no histogram
+    lo:float=0.,        # lower edge of the first bin
+    hi:float=10.,       # upper edge of the last bin; values outside are not counted
+    threshold:float=.05 # values up to this, and thus all negative ones, count as near zero, as in fastai
 ) -> torch.Tensor:
     "Return `[mean, variance, fraction near zero, *counts]` of `o` on its device; the variance is of the population"
     o = o.detach().flatten().float()
     var,mean = torch.var_mean(o, correction=0)
-    stats = torch.stack([mean, var, (o<=near).float().mean()])
+    stats = torch.stack([mean, var, (o<=threshold).float().mean()])
     if not bins: return stats
     exact = 2**24   # `histc` counts in float32, which is exact up to here
     if o.numel()<=exact: counts = o.histc(bins, lo, hi)

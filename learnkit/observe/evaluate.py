@@ -178,15 +178,15 @@ class Evaluator(EveryCallback):
 
     def before_epoch(self) -> None:
         if not self.learn.train_iter: self._evaluate_due(self._find_due(attrgetter('at_start')))
-    def after_batch(self) -> None: self._evaluate_due(self._find_due(methodcaller('due')))
+    def after_batch(self) -> None: self._evaluate_due(self._find_due(methodcaller('is_due')))
     def after_epoch(self) -> None:
-        self._evaluate_due(self._find_due(methodcaller('due', epoch=True)), epoch=True)
+        self._evaluate_due(self._find_due(methodcaller('is_due', epoch=True)), epoch=True)
     def after_row(self, row, epoch):
         better = self.when_better
         if epoch or not better: return   # epochs are compared in `after_epoch`
         if better.update(better.value(self.learn, row)): self._evaluate_due([self])
 
-    def due(self,
+    def is_due(self,
         epoch:bool=False # at the end of an epoch; False: at the end of a training batch
     ) -> bool:
         "Count this batch or epoch, and return whether an evaluation is due"

@@ -40,11 +40,11 @@ class ShowGraphCallback(Callback):
         is_drawn = self.is_notebook and self.learn.recorder.lrs
         if not is_drawn: return
         from IPython.display import Image, display
-        image = Image(self.picture())
+        image = Image(self.render())
         if self.handle is None: self.handle = display(image, display_id=True)
         else: self.handle.update(image)
 
-    def picture(self) -> bytes:
+    def render(self) -> bytes:
         "Return the graph so far, as the bytes of a PNG image"
         pyplot()
         from matplotlib.figure import Figure

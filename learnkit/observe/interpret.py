@@ -327,7 +327,7 @@ def _take_first(n, t):
 
 # %% ../../nbs/observe/60b_show.ipynb #502923cd
 @check_args
-class Items:
+class Samples:
     "The first samples of a batch, with targets and predictions, to draw or to list in a table"
     def __init__(self,
         inputs:Any,               # the inputs of a batch
@@ -428,7 +428,7 @@ def show_batch(self:DataLoaders,
     xb,yb = split_batch(first_batch(dl), self.n_inp)
     if len(yb)==1: targets = {'target':yb[0]}
     else: targets = {f'target {i}':t for i,t in enumerate(yb)}
-    items = Items(detuplify(xb), targets, n, vocab_of(self), decode)
+    items = Samples(detuplify(xb), targets, n, vocab_of(self), decode)
     return items.show(stats or _find_stats(dl), ncols, figsize)
 
 # %% ../../nbs/observe/60b_show.ipynb #2986de03
@@ -449,5 +449,5 @@ def show_results(self:Learner,
     columns = {}
     if decoded is not None: columns['prediction'] = decoded
     if targs is not None:   columns['target'] = targs
-    items = Items(inputs, columns, n, vocab_of(self.dls), decode)
+    items = Samples(inputs, columns, n, vocab_of(self.dls), decode)
     return items.show(stats or _find_stats(dl), ncols, figsize)

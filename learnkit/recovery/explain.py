@@ -33,7 +33,7 @@ from ..measure.batch_weight import n_items
 from ..measure.history import History
 from ..measure.losses import NoneReduce
 from ..optim.inventory import trained_modules
-from ..observe.interpret import Items, normalization_of, vocab_of
+from ..observe.interpret import Samples, normalization_of, vocab_of
 from .replay import SkipData, find_moment
 from .runs import Run
 
@@ -323,7 +323,7 @@ class Explanation:
 
     def show_batch(self,
         n:int=5, # how many samples, the largest loss first
-        **kwargs # as for `Items.show`
+        **kwargs # as for `Samples.show`
     ) -> Any: # the axes of the images, or a table
         "Show the samples with the largest loss: draw images, list others; raise ValueError without per-sample losses"
         rows = self.items[:check_whole('n', n, what='a number of samples')]
@@ -397,7 +397,7 @@ def make_show(
         columns['item'] = [str(row['item']) for row in rows]
         columns['loss'] = [f"{row['loss']:.4g}" for row in rows]
         if not stats: stats = normalization_of(getattr(dls.train, 'dataset', None))
-        return Items(detuplify(xb), columns, len(rows), vocab_of(dls), decode).show(stats, **kwargs)
+        return Samples(detuplify(xb), columns, len(rows), vocab_of(dls), decode).show(stats, **kwargs)
     return show
 
 def _name_targets(yb)->dict[str,Any]:

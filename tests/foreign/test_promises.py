@@ -196,7 +196,7 @@ def test_fastnlp_markers():
         for marker in (None,'a','b'):
             run(trainer(n_epochs=1, marker=marker))
             calls.append('-')
-    finally: nlp.Trainer.waiting.clear()
+    finally: nlp.Trainer.pending_functions.clear()
     assert calls==['next','every','-','one','every','-','every','-']
 
 def test_fastnlp_evaluates_after_the_epoch_is_over():
