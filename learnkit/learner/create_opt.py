@@ -245,7 +245,8 @@ def set_wd(
         if was_changed: old = None
     if wd is None: return _restore_wd(learn, old)
     if old is None: old = SimpleNamespace(opt=opt, decays=_read_decays(opt), was_split=is_split(opt.param_groups))
-    are_several = isinstance(opt.opt, SeveralOptimizers)   # each has its own default
+    is_wrapper = isinstance(opt, OptimWrapper)   # fastai's own optimizers have no wrapper
+    are_several = is_wrapper and isinstance(opt.opt, SeveralOptimizers)   # each has its own default
     if is_number(wd) and not are_several: check_own_decays(old.decays, '`wd`')
     if hasattr(opt, 'split_no_decay'): opt.split_no_decay()
     opt.set_hyper('wd', wd)

@@ -16,6 +16,7 @@ from learnkit.optim.groups import even_mults, logical_groups, spread
 from learnkit.data.modules import norm_bias_params, params, trainable_params
 from learnkit.optim.optimizer import *
 from learnkit.optim.groups import param_dicts
+from toys import learner
 
 torch.set_num_threads(1)
 settings.register_profile('optimizer', max_examples=30, deadline=None)
@@ -793,6 +794,22 @@ def test_optimizers_with_set_hyper(n, f):
     assert [h['lr'] for h in create_optimizer(f, cuts[n](m), slice(1.)).hypers]==[.1,1.][-n:]
     with pytest.raises(TypeError, match='needs no wrapper'): OptimWrapper(cuts[n](m), f)
 
+def test_an_optimizer_with_set_hyper_takes_the_weight_decay_of_a_fit():
+    class Sgd(FastaiStyle):
+        def __init__(self, params, lr=None):
+            super().__init__(params, lr)
+            for h in self.hypers: h['wd'] = .01
+            self.used,self.state = [],{}
+        def step(self): self.used.append([h['wd'] for h in self.hypers])
+        def zero_grad(self): pass
+        def state_dict(self): return dict(hypers=self.hypers)
+        def load_state_dict(self, state): self.hypers = state['hypers']
+    learn = learner(n=1, nv=0, opt_func=Sgd)
+    with learn.no_bar(), learn.no_logging():
+        learn.fit(1, wd=.3)
+        learn.fit(1)
+    assert learn.opt.used==[[.3],[.01]]
+
 def test_create_optimizer_with_a_wrapper():
     m = model()
     no = norm_bias_params(m)
@@ -1094,4 +1111,4 @@ def test_param_lists_can_be_assigned(cls, wd):
     for p,q in zip(c.parameters(), plain.param_groups[0]['params']): torch.testing.assert_close(p.detach(), q.detach())
     for bad in ([a.parameters()], [a.parameters(), a.parameters()], [a, b], [[], []]):
         with pytest.raises((ValueError, TypeError), match='for 2 parameter groups|more than once|not a module|no parameters'): opt.param_lists = bad
-    with pytest.raises(TypeError, match='LBFGS has its own list'): OptimWrapper(a.parameters(), torch.optim.LBFGS).param_lists = [b.parameters()]
+    with pytest.raises(TypeError, match='LBFGS keeps its own list'): OptimWrapper(a.parameters(), torch.optim.LBFGS).param_lists = [b.parameters()]
