@@ -304,7 +304,7 @@ class ShardLoader(SeededLoader):
     ):
         super().__init__(dl, seed)
         self.n,self.size = n,n//world
-        self.first = rank*self.size   # the index of this process's first shard
+        self.first_shard = rank*self.size   # the index of this process's first shard
 
     def __len__(self) -> int: return ceil(len(self.dl)/self.n)
     def __iter__(self) -> Iterator: return ShardIterator(self, super().__iter__())
@@ -322,7 +322,7 @@ class ShardLoader(SeededLoader):
         shards:list # the shards of a batch; fewer than `n` at the end of an epoch
     ) -> list:
         "Return this process's shards of a batch, or an empty list if it has none"
-        return shards[self.first:self.first+self.size]
+        return shards[self.first_shard:self.first_shard+self.size]
 
     def _record(self, sampler, seed):
         limit = None

@@ -125,7 +125,7 @@ class OptimWrapper:
         if hasattr(self.opt, 'set_hyper'): raise TypeError(
             f"{type(self.opt).__name__} is an optimizer of learnkit, which needs no wrapper: use it directly.")
         self.no_decay,self.train_always = list(no_decay),list(train_always)
-        self.frozen_idx,self._off = 0,set()   # `_off`: parameters that freezing turned off
+        self.frozen_idx,self._turned_off = 0,set()   # `_turned_off`: parameters that freezing turned off
         self._hypers = L()
         self.training = None   # is an optimizer with modes in training mode? None: unknown
         if hasattr(self.opt, 'train'): self.training = False
@@ -312,9 +312,9 @@ class OptimWrapper:
         always,frozen = {*map(id, self.train_always)},[]
         for params,is_frozen in zip(self.param_lists, self.frozen):
             if is_frozen: frozen += [p for p in params if id(p) not in always]
-        for p in self._off: p.requires_grad_(True)
-        self._off = {p for p in frozen if p.requires_grad}   # `unfreeze` leaves parameters that the user froze
-        for p in self._off: p.requires_grad_(False)
+        for p in self._turned_off: p.requires_grad_(True)
+        self._turned_off = {p for p in frozen if p.requires_grad}   # `unfreeze` leaves parameters that the user froze
+        for p in self._turned_off: p.requires_grad_(False)
         for p in frozen: p.grad = None
 
     def freeze(self)->None:

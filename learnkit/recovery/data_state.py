@@ -169,7 +169,7 @@ class UnsavedNumbers:
         learn:Any # the Learner, in a fit
     ):
         self.learn,self.warned,self.warned_of_workers = learn,False,False
-        self.first = {id(o):Unsaved(o, unsaved_state(o)) for o in self._list_objects()}   # loaders may share `o`
+        self.first_states = {id(o):Unsaved(o, unsaved_state(o)) for o in self._list_objects()}   # loaders may share `o`
 
     def _list_objects(self):
         data = []
@@ -179,7 +179,7 @@ class UnsavedNumbers:
     def find_changed(self) -> list[Changed]:
         "Return a `Changed` for each object with unsaved values that have changed since the fit began"
         found = []
-        for o,first in self.first.values():
+        for o,first in self.first_states.values():
             names = changed_names(o, unsaved_state(o), first)
             if names: found.append(Changed(o, names))
         return found

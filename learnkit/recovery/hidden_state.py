@@ -64,9 +64,9 @@ class ConstantModules:
         model:nn.Module, # the model
         saved_ids:set    # ids of tensors that are saved elsewhere
     ):
-        self.first = {}   # by the id of the module: the module, and the objects in it, which thus stay alive
+        self.first_objects = {}   # by the id of the module: the module, and the objects in it, which thus stay alive
         for _,m in walk_modules(model):
-            if self._is_constant(m, saved_ids): self.first[id(m)] = m,objects_in(entries_of(m))
+            if self._is_constant(m, saved_ids): self.first_objects[id(m)] = m,objects_in(entries_of(m))
 
     def _is_constant(self, m, saved_ids):
         has_other_tensors = bool(tensors_of(m, saved_ids))
@@ -76,8 +76,8 @@ class ConstantModules:
         m:nn.Module # a module of the model
     ) -> bool:
         "Return whether the module was constant, still holds the same objects, and has no non-persistent buffers"
-        if id(m) not in self.first or m._non_persistent_buffers_set: return False
-        _,first = self.first[id(m)]
+        if id(m) not in self.first_objects or m._non_persistent_buffers_set: return False
+        _,first = self.first_objects[id(m)]
         now = objects_in(entries_of(m))
         return len(now)==len(first) and all(map(is_, now, first))
 

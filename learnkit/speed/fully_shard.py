@@ -63,7 +63,7 @@ def swap_params(
     def swap(ps): return [replacements.get(id(p), p) for p in ps]
     if isinstance(opt, OptimWrapper):
         opt.no_decay,opt.train_always = swap(opt.no_decay),swap(opt.train_always)
-        opt._order,opt._off = swap(opt._order),{*swap(opt._off)}
+        opt._order,opt._turned_off = swap(opt._order),{*swap(opt._turned_off)}
         opt = opt.opt
     for pg in opt.param_groups: pg['params'] = swap(pg['params'])
     for p in [*opt.state]:

@@ -399,7 +399,7 @@ class VirtualShards(Callback):
         else:   # fires the events of a batch in a process without a shard
             shard = self.shards.first
             learn.current_run.in_part = True
-        self._seed(self.loader.first+i)
+        self._seed(self.loader.first_shard+i)
         try:
             do(shard)
             return learn.loss_grad is not None
