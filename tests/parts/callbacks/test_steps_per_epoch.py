@@ -98,8 +98,8 @@ def run(dl, n, path='.', epochs=3, die=None, every=None, cbs=(), **kw):
     return learn,cb.seen
 
 def same(a, b): return a.keys()==b.keys() and all(torch.equal(s, t) for k in a for s,t in zip(a[k], b[k], strict=True))
-def weights(learn): return {k:[v] for k,v in learn.model.state_dict().batch_numbers()}
-def flat(seen): return [b for _,b in sorted(seen.batch_numbers())]
+def weights(learn): return {k:[v] for k,v in learn.model.state_dict().items()}
+def flat(seen): return [b for _,b in sorted(seen.items())]
 
 def passes(dl, n):
     "The first `n` batches of repeated passes over `dl`"
@@ -156,8 +156,8 @@ def test_a_checkpoint_does_not_change_the_batches(tmp_path):
 
 def test_each_sample_is_seen_equally_often():
     _,seen = run(DataLoader(Noisy(), BS, shuffle=True), 5, epochs=7)
-    batch_numbers = torch.cat([b[1] for b in flat(seen)]).mul(N).round().int().flatten()
-    assert batch_numbers.bincount().tolist()==[5]*N
+    numbers_seen = torch.cat([b[1] for b in flat(seen)]).mul(N).round().int().flatten()
+    assert numbers_seen.bincount().tolist()==[5]*N
 
 def test_a_fit_begins_at_the_first_batch():
     learn,seen = run(KINDS['listed'](), 3, epochs=1)
