@@ -18,7 +18,7 @@ from ..loop.check import check_whole
 from ..loop.current_run import register_state
 from ..loop.duration import Time
 from ..loop.events import CancelBatch, cancelled
-from ..measure.batch_weight import BatchWeight, Divided, loss_divisor, n_items, warn_unlike_means
+from ..measure.batch_weight import BatchWeight, LossDivisor, count_samples, loss_divisor, warn_unlike_means
 
 # %% ../../nbs/callbacks/20a_accumulate.ipynb #ec9803b5
 def opt_params(
@@ -96,14 +96,15 @@ class GradientAccumulation(Callback):
         if is_first:
             own_unit = _clamp_to_one(self.batch_weight)/size*self.n_acc
             unit = self._average_over_processes('before_pred', own_unit)
-        factor = 1. if self.weigh.sums else self.batch_weight/unit
+        factor = 1. if self.weigh.is_sum else self.batch_weight/unit
         self._assign(unit=unit, factor=factor, takes_step=self.count+size>=self.n_acc, counted=False)
 
     def _weigh_batch(self):
         "Store the size and weight of the current batch or micro-batch, unless they are stored already"
         run,(xb,yb) = self.learn.current_run,self.weighed_batch
         if run.xb is xb and run.yb is yb: return
-        self._assign(weighed_batch=(run.xb,run.yb), bs=n_items(run), batch_weight=self.weigh.read(run, self._waits))
+        self._assign(weighed_batch=(run.xb,run.yb), bs=count_samples(run),
+                     batch_weight=self.weigh.read(run, self._waits))
 
     def _average_over_processes(self, event, weight):
         "Return the mean of `weight` over the processes that train one model; all of them must call this at `event`"
@@ -115,9 +116,9 @@ class GradientAccumulation(Callback):
     def after_loss(self):
         run = self.learn.current_run
         if self.weigh is None: return   # added during a batch: begins with the next batch
-        if self.weigh.sums or run.loss_grad is None: return
+        if self.weigh.is_sum or run.loss_grad is None: return
         is_compared = self.loss_divisors is not None and not run.in_part
-        if is_compared: self.loss_divisors.append(Divided(loss_divisor(run.loss_grad), float(self.batch_weight)))
+        if is_compared: self.loss_divisors.append(LossDivisor(loss_divisor(run.loss_grad), float(self.batch_weight)))
         run.loss_grad = run.loss_grad*self.factor
 
     def after_cancel_backward(self): self.skipped_backward = True
@@ -147,7 +148,7 @@ class GradientAccumulation(Callback):
         if self.weigh is None and not self.is_last_step: return
         if not self._is_complete(): raise CancelBatch   # after micro-batches
         weigh = self.weigh or BatchWeight(self.learn)   # a resumed run may begin with the last step of an epoch
-        if not weigh.sums: self._rescale()
+        if not weigh.is_sum: self._rescale()
 
     def _rescale(self):
         "Rescale the gradients to those of the mean loss over all samples of the step"
@@ -210,7 +211,7 @@ from ..data.nested import apply, is_record, make_record, record_values, to_conca
 from ..data.process import to_detach
 from ..loop.check import check_args
 from ..loop.events import event
-from ..measure.batch_weight import Divided, loss_divisor, warn_unlike_means
+from ..measure.batch_weight import LossDivisor, loss_divisor, warn_unlike_means
 from ..optim.steps import accumulates
 
 # %% ../../nbs/callbacks/20b_micro_batch.ipynb #0da99633
@@ -298,7 +299,7 @@ class MicroBatch(Callback):
         if takes_step: learn._do_step()
 
     def _run_each_micro_batch(self, do):
-        learn,bs = self.learn,n_items(self.learn)
+        learn,bs = self.learn,count_samples(self.learn)
         size = self.size or ceil(bs/self.n)
         parts = self.split(self.whole_batch, size) if self.split else split_samples(self.whole_batch, size, bs)
         self.n_micro_batches = len(parts)
@@ -316,7 +317,7 @@ class MicroBatch(Callback):
     def after_loss(self):
         learn = self.learn
         if learn.loss_grad is None or self.whole_batch is None: return
-        share = 1. if self.weigh.sums else self._compute_share()   # share of the micro-batch in the batch's loss
+        share = 1. if self.weigh.is_sum else self._compute_share()   # share of the micro-batch in the batch's loss
         loss = learn.loss*share
         if isinstance(share, torch.Tensor):
             loss  = torch.where(share>0, loss, share)   # if no target of the micro-batch counts: 0 times NaN
@@ -328,7 +329,7 @@ class MicroBatch(Callback):
     def _compute_share(self):
         learn,weight = self.learn,self.weigh(self.learn)
         if self.loss_divisors is not None:
-            self.loss_divisors.append(Divided(loss_divisor(learn.loss_grad), float(weight)))
+            self.loss_divisors.append(LossDivisor(loss_divisor(learn.loss_grad), float(weight)))
         return weight/self.weight
 
     def before_backward(self):

@@ -113,12 +113,12 @@ class MapOutputs(Callback):
     def after_pred(self):
         learn,run = self.learn,self.learn.current_run
         out = self.f(learn.pred if run.output is None else run.output)
-        is_read = run.own_output is not None and isinstance(out, Mapping)
+        is_read = run.output_reader is not None and isinstance(out, Mapping)
         if not is_read:
             learn.pred = out
             return
         run.output = out   # read it as if it were the model's output
-        run.output_loss,learn.pred = run.own_output.read(out, learn.yb)
+        run.output_loss,learn.pred = run.output_reader.read(out, learn.yb)
 
 # %% ../../nbs/callbacks/00c_move_modules.ipynb #f42c4b8e
 from torch import nn

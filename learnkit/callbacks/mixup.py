@@ -18,7 +18,7 @@ from ..data.nested import apply, leaves
 from ..loop.callback import Callback, is_called
 from ..loop.check import check_args
 from ..loop.current_run import wrap_attr, remove_layer
-from ..measure.batch_weight import loss_setting, weight_rule
+from ..measure.batch_weight import loss_setting, make_weight_rule
 from ..measure.losses import none_reduce
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #79b12ff0
@@ -59,7 +59,7 @@ class MixedLoss(partial):
         "Return a batch's weight: the number of samples if losses are mixed, otherwise as the loss function defines it"
         is_there = self.mixer.learn is not None   # the callback may have been removed during a fit
         mixes_losses = is_there and is_called(self.mixer, 'before_loss') and self.mixer.stack_y
-        return find_bs(yb) if mixes_losses else weight_rule(self.func)(yb)
+        return find_bs(yb) if mixes_losses else make_weight_rule(self.func)(yb)
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #7ee8a5c5
 class _MixState:

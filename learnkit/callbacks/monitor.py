@@ -164,7 +164,7 @@ class Monitor(Stateful):
         "Return whether a validation after this epoch's last batch has already given the value"
         rec = own_attr(learn, 'recorder')
         if rec is None: return False
-        return any(map(self._has_value, rec.history.last_within(learn.train_iter)))
+        return any(map(self._has_value, rec.history.rows_before_last(learn.train_iter)))
 
     def _has_value(self, row):
         "Return whether `row` has the value, or whether a function of the Learner is called for it"

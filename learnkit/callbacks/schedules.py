@@ -433,7 +433,7 @@ class TorchScheduler(Scheduler):
         row = history[-1]
         if self.monitor not in row: raise ValueError(
             f"there is no column '{self.monitor}' for ReduceLROnPlateau: {nearest(self.monitor, row)}")
-        used = history.last_within(self.learn.train_iter).names   # `after_row` has stepped with these values
+        used = history.rows_before_last(self.learn.train_iter).names   # `after_row` has stepped with these values
         if self.monitor not in used: self._step_with(row)
 
     def _tick_after_epoch(self):

@@ -258,9 +258,9 @@ from ..loop.settings import plain
 from ..loop.signals import explaining
 from ..loop.tracebacks import add_note
 from ..measure.adapters import mk_metrics
-from ..measure.batch_weight import warn_sum
+from ..measure.batch_weight import warn_of_sum
 from ..measure.finite import NonFiniteCheck
-from ..measure.model_output import check_label_shift, just_split, own_output
+from ..measure.model_output import check_label_shift, make_output_reader, plain_reader
 from ..measure.recorder import Recorder
 from ..optim.groups import default_lr
 from ..optim.optimizer import OptimWrapper
@@ -268,7 +268,8 @@ from ..optim.several import as_opt_func
 
 # %% ../../nbs/learner/35c_learner.ipynb #ad6b1ef8
 register_state('transfer', None, 'function that moves a batch to the device; None: not needed', lasts=True)
-register_state('own_output', None, 'reads predictions and loss from the output; None: it is the prediction', lasts=True)
+register_state('output_reader', None, 'reads predictions and loss from the output; None: it is the prediction',
+               lasts=True)
 register_state('output', None, "the whole output of the model, if `pred` is only a part of it; else None")
 register_state('duration', None, 'the length of the fit, a `Time`', lasts=True)
 register_state('shard_assigned', None, 'f(loader) -> the shard of a loader that a callback assigns to `dl` '
@@ -446,7 +447,7 @@ class Learner(Loop):
         self._use_device()
         run = self.current_run
         if run.transfer is not None: run.batches.wrap(partial(BorrowedBatches, transfer=run.transfer))
-        run.own_output,run.checks_loss = own_output(self.model, self.loss_func),True
+        run.output_reader,run.checks_loss = make_output_reader(self.model, self.loss_func),True
 
     def _replace_loader(self, dl):
         "Take the batches from the loader that a callback assigned; in training from its shard, shuffled for this epoch"
@@ -480,13 +481,13 @@ class Learner(Loop):
     def _split(self, b):
         run,n_inp = self.current_run,getattr(self.dls, 'n_inp', None)
         is_plain = type(b) in (list,tuple) and len(b)>1 and isinstance(b[0], torch.Tensor)
-        if is_plain and n_inp is None and run.own_output is None: run.xb,run.yb = tuple(b[:-1]),tuple(b[-1:])
-        else: run.xb,run.yb = (run.own_output or just_split).split(b, n_inp)
+        if is_plain and n_inp is None and run.output_reader is None: run.xb,run.yb = tuple(b[:-1]),tuple(b[-1:])
+        else: run.xb,run.yb = (run.output_reader or plain_reader).split(b, n_inp)
 
     def _pred(self):
         run = self.current_run
         try:
-            if run.own_output is None and type(run.xb[0]) is not Inputs: return self.model(*run.xb)
+            if run.output_reader is None and type(run.xb[0]) is not Inputs: return self.model(*run.xb)
             return self._call_special_model(run.xb)
         except Exception as e:
             note_model_error(self, e)
@@ -495,7 +496,7 @@ class Learner(Loop):
     def _call_special_model(self, x):
         "Call a model that takes named inputs, or returns more than predictions; return the predictions"
         run = self.current_run
-        own = run.own_output
+        own = run.output_reader
         if type(x[0]) is not Inputs: out = self.model(*x)
         elif own is None: out = self.model(**x[0])
         else: out = self.model(**own.inputs(x[0], self.yb))
@@ -543,7 +544,7 @@ class Learner(Loop):
     def _check_loss(self, loss):
         if self.training and not self.iter: adopt_params(self, is_running=True)   # the model may create some
         self.current_run.checks_loss = isinstance(loss, dict)
-        if self.training and getattr(self.loss_func, 'reduction', None) is None: warn_sum(self, loss)
+        if self.training and getattr(self.loss_func, 'reduction', None) is None: warn_of_sum(self, loss)
         return make_loss_tensor(self, loss)
 
     def _backward(self):

@@ -22,7 +22,7 @@ from ..data.process import gather_from_shards, num_shards, to_detach
 from ..loop.check import unwrap_partial
 from .accum import skm_to_learnkit
 from .metric import AvgMetric, Metric, add_metric_note, merge_states
-from .metric import parts_with, snake_name, without_sync
+from .metric import modules_with, snake_name, without_sync
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #c8c14637
 class TorchMetric(Metric):
@@ -77,7 +77,7 @@ class TorchMetric(Metric):
 
     def _compute_over_processes(self):
         "Return the value over the batches of all processes, or None if there are no batches"
-        parts = parts_with(self.metric, '_reductions')
+        parts = modules_with(self.metric, '_reductions')
         if not parts: return self._merge_over_processes()
         own = [*map(_read_states, parts)]
         by_process = gather_from_shards((self.n, to_detach(own, gather=False)))

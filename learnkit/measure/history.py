@@ -122,7 +122,7 @@ class History(list):
         "The rows of epochs, without the rows of validations within an epoch, which have a `train_iter`"
         return History(row for row in self if row.get('train_iter') is None)
 
-    def last_within(self,
+    def rows_before_last(self,
         train_iter:int # the number of finished training batches, as in the column `train_iter`
     ) -> 'History':
         "Return the rows with this `train_iter` that directly precede the last row, latest first"

@@ -20,14 +20,14 @@ def without_sync(
     metric:Any # a metric of torchmetrics, or of any kind
 ) -> Iterator[None]:
     "Context manager in which torchmetrics does not synchronize `metric` with other processes"
-    parts = parts_with(metric, '_to_sync')
+    parts = modules_with(metric, '_to_sync')
     before = [m._to_sync for m in parts]
     for m in parts: m._to_sync = False
     try: yield
     finally:
         for m,on in zip(parts, before): m._to_sync = on
 
-def parts_with(
+def modules_with(
     metric:Any, # a metric of torchmetrics, or of any kind
     attr:str    # the name of an attribute
 ) -> list:
@@ -61,7 +61,7 @@ from ..data.process import maybe_gather, num_shards
 from ..loop.check import check_args, takes_argument, unwrap_partial
 from ..loop.signals import explaining
 from ..loop.tracebacks import add_note
-from .batch_weight import BatchWeight, ignored_class, loss_setting, takes_probabilities, weight_rule
+from .batch_weight import BatchWeight, ignored_class, loss_setting, make_weight_rule, takes_probabilities
 from .scalars import ScalarBuffer
 
 # %% ../../nbs/measure/15b_metric.ipynb #37ad174e
@@ -123,10 +123,10 @@ def add_metric_note(
     add_note(e, note)
     hint = order_hint(metric.func, 'metric') if isinstance(metric, AvgMetric) else None
     if hint: add_note(e, hint)
-    if pred_of_classes(pred, *targs): add_note(e,
+    if is_pred_of_classes(pred, *targs): add_note(e,
         'The predictions have one value for each class: `pred.argmax(1)` is the predicted class')
 
-def pred_of_classes(
+def is_pred_of_classes(
     pred:Any,  # predictions
     *targs:Any # targets
 ) -> bool:
@@ -190,7 +190,7 @@ class AvgMetric(Metric):
         if ignored is not None: settings['ignore_index'] = ignored
         if takes_probabilities(loss_func): settings['sigmoid'] = False
         self.kwargs = {name:v for name,v in settings.items() if takes_argument(self.func, name)}
-        self.weigh.rule = weight_rule(self.func, loss_setting(self.func, 'ignore_index', ignored))
+        self.weigh.rule = make_weight_rule(self.func, loss_setting(self.func, 'ignore_index', ignored))
 
     def add(self,
         val:Any,           # a number, or a tensor with one element: a mean over `n` targets or samples
@@ -222,12 +222,12 @@ class AvgMetric(Metric):
         if num_shards()>1: total,count,sums = self._sum_processes(total, count, sums)
         self.sums = sums>0   # a process without a batch takes it from the others
         if not count: return None
-        return self.from_sums(total, count)
+        return self.compute_value(total, count)
     def _sum_processes(self, *values):
         "Return the sum of each of these numbers over all processes"
         sums = torch.tensor([values], dtype=torch.float64, device=self.vals.device or default_device())
         return maybe_gather(sums).sum(0).tolist()
-    def from_sums(self,
+    def compute_value(self,
         total:float, # the sum of the values, each times its weight
         count:float  # the sum of the weights
     ) -> float:
@@ -259,27 +259,27 @@ class AvgLoss(AvgMetric):
     ): super().__init__(None, name)
     def begin(self, learn):
         self.weigh = BatchWeight(learn)
-        self.sums = self.weigh.sums
+        self.sums = self.weigh.is_sum
         return self.weigh
     def accumulate(self, learn):
         weigh,loss = self.weigh or self.begin(learn),learn.loss
         if loss is None: return
-        has_many = not weigh.reduces or loss.numel()>1   # a loss for each target
+        has_many = not weigh.is_reduced or loss.numel()>1   # a loss for each target
         if self.sums:  self.add(loss, 1)
         elif has_many: self.add(upcast_half(loss).mean(), loss.numel())
         else:          self.add(loss, weigh(learn))
-    def from_sums(self, total, count): return total if self.sums else total/count
+    def compute_value(self, total, count): return total if self.sums else total/count
 
 # %% ../../nbs/measure/15b_metric.ipynb #64aaa585
 class MeanMetric(AvgMetric):
-    "Mean of all values that `func(pred, *yb)` returns in an epoch, passed through `then`"
+    "Mean of all values that `func(pred, *yb)` returns in an epoch, passed through `transform`"
     def __init__(self,
-        func:Callable,       # returns a tensor with one value per sample
-        then:Callable=noop,  # applied to the mean, a float
-        name:str|None=None   # column in the history; None: the function's name
+        func:Callable,           # returns a tensor with one value per sample
+        transform:Callable=noop, # applied to the mean, a float
+        name:str|None=None       # column in the history; None: the function's name
     ):
         super().__init__(func, name)
-        self.then = then
+        self.transform = transform
 
     def add(self, val, n): super().add(upcast_half(val).mean(), val.numel())
 
@@ -287,7 +287,7 @@ class MeanMetric(AvgMetric):
     def value(self) -> Any:
         mean = super().value
         if mean is None: return None
-        return self.then(mean)
+        return self.transform(mean)
 
 # %% ../../nbs/measure/15b_metric.ipynb #60b60a12
 class ValueMetric(Metric):
@@ -346,7 +346,7 @@ from ..loop.callback import Callback
 from ..loop.current_run import register_state
 from ..loop.events import nearest
 from ..loop.run import thread_of
-from .batch_weight import n_items
+from .batch_weight import count_samples
 
 # %% ../../nbs/measure/15c_logged.ipynb #a9e26b96
 @check_args
@@ -382,8 +382,8 @@ def _log(learn, name, value, weight):
     is_bad = isinstance(weight, (int,float)) and not 0<=weight<inf
     if is_bad: raise ValueError(f'the weight of `{name}` must be a finite number of at least 0, not {weight}')
     metric = meter.logged.get(name)
-    if weight is None: weight = meter.n_items
-    if weight is None: weight = n_items(learn)
+    if weight is None: weight = meter.n_samples
+    if weight is None: weight = count_samples(learn)
     if metric is not None: metric.add(value, weight)
     elif learn.mode=='fit': raise _make_column_error(name, meter)
 

@@ -163,7 +163,7 @@ from .accum import AccumMetric, as_factory, check_threshold, sklearn_metric
 from .metric import LossMetric
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #49f2cf33
-def class_metric(
+def make_class_metric(
     func:str,         # the name of a function of `sklearn.metrics`
     **defaults:Any    # default arguments of the function
 ) -> Callable:
@@ -176,12 +176,12 @@ def class_metric(
     return as_factory(metric, f'`sklearn.metrics.{func}` of the predicted classes (argmax)')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #5ada7a90
-BalancedAccuracy = class_metric('balanced_accuracy_score')
-CohenKappa       = class_metric('cohen_kappa_score')
-HammingLoss      = class_metric('hamming_loss')
-Jaccard          = class_metric('jaccard_score')
-MatthewsCorrCoef = class_metric('matthews_corrcoef')
-APScoreBinary    = class_metric('average_precision_score', activation='binarysoftmax')
+BalancedAccuracy = make_class_metric('balanced_accuracy_score')
+CohenKappa       = make_class_metric('cohen_kappa_score')
+HammingLoss      = make_class_metric('hamming_loss')
+Jaccard          = make_class_metric('jaccard_score')
+MatthewsCorrCoef = make_class_metric('matthews_corrcoef')
+APScoreBinary    = make_class_metric('average_precision_score', activation='binarysoftmax')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #2c909c45
 @check_args
@@ -190,7 +190,7 @@ def FBeta(
     **kw:Any    # `axis`, `name`, and more arguments of `sklearn.metrics.fbeta_score`
 ) -> AccumMetric:
     "F-beta score of the predicted classes (argmax); recall counts `beta` times as much as precision"
-    return class_metric('fbeta_score', beta=beta)(**kw)
+    return make_class_metric('fbeta_score', beta=beta)(**kw)
 
 @check_args
 def FBetaMulti(
@@ -198,10 +198,10 @@ def FBetaMulti(
     **kw:Any    # `thresh`, `sigmoid`, `name`, and more arguments of `sklearn.metrics.fbeta_score`
 ) -> AccumMetric:
     "F-beta score for multi-label targets; recall counts `beta` times as much as precision"
-    return label_metric('fbeta_score', beta=beta, average='macro')(**kw)
+    return make_label_metric('fbeta_score', beta=beta, average='macro')(**kw)
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #1ebe86e4
-def label_metric(
+def make_label_metric(
     func:str,             # the name of a function of `sklearn.metrics`
     thresh:float|None=.5, # probability from which a label counts as present; None: `func` gets the probabilities
     **defaults:Any        # default arguments of the function
@@ -219,15 +219,15 @@ def label_metric(
     return as_factory(metric, f'`sklearn.metrics.{func}` for multi-label targets')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #a895d331
-PrecisionMulti   = label_metric('precision_score', average='macro')
-RecallMulti      = label_metric('recall_score', average='macro')
-JaccardMulti     = label_metric('jaccard_score', average='macro')
-HammingLossMulti = label_metric('hamming_loss')
-APScoreMulti     = label_metric('average_precision_score', thresh=None)
-RocAucMulti      = label_metric('roc_auc_score', thresh=None)
+PrecisionMulti   = make_label_metric('precision_score', average='macro')
+RecallMulti      = make_label_metric('recall_score', average='macro')
+JaccardMulti     = make_label_metric('jaccard_score', average='macro')
+HammingLossMulti = make_label_metric('hamming_loss')
+APScoreMulti     = make_label_metric('average_precision_score', thresh=None)
+RocAucMulti      = make_label_metric('roc_auc_score', thresh=None)
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #d49a38eb
-def value_metric(
+def make_value_metric(
     func:str # the name of a function of `sklearn.metrics`
 ) -> Callable:
     "Return a function that makes a metric: `func` of the predictions, without an activation or argmax"
@@ -238,11 +238,11 @@ def value_metric(
     return as_factory(metric, f'`sklearn.metrics.{func}` of the predictions')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #4dc30445
-R2Score           = value_metric('r2_score')
-ExplainedVariance = value_metric('explained_variance_score')
+R2Score           = make_value_metric('r2_score')
+ExplainedVariance = make_value_metric('explained_variance_score')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #2f75d0c9
-def correlation_metric(
+def make_correlation_metric(
     func:str # the name of a function of `scipy.stats` that returns a correlation and a p-value
 ) -> Callable:
     "Return a function that makes a metric: the correlation `func` of predictions and targets"
@@ -258,8 +258,8 @@ def correlation_metric(
     return as_factory(metric, f'The correlation `scipy.stats.{func}` of predictions and targets')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #75b228ce
-PearsonCorrCoef  = correlation_metric('pearsonr')
-SpearmanCorrCoef = correlation_metric('spearmanr')
+PearsonCorrCoef  = make_correlation_metric('pearsonr')
+SpearmanCorrCoef = make_correlation_metric('spearmanr')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #b50f2476
 def LossMetrics(

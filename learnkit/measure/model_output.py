@@ -46,7 +46,7 @@ def drop_first_label(
     "Return the targets without the first position, which the model does not predict"
     return tuple(t[...,1:] for t in yb)
 
-def prepend_ignored(
+def prepend_ignored_label(
     yb:tuple # targets without their first position
 ) -> tuple:
     "Undo `drop_first_label`: return the targets with an ignored label at the first position"
@@ -66,7 +66,7 @@ def main_output(
     return several or out
 
 # %% ../../nbs/measure/55_model_output.ipynb #89a298fa
-class OwnOutput:
+class OutputReader:
     "Reads the outputs of a model that computes its own loss, or returns more than predictions"
     def __init__(self,
         model:nn.Module,        # the model
@@ -94,7 +94,7 @@ class OwnOutput:
         yb:tuple # the targets, as `split` returns them
     ) -> tuple:
         "Return the targets as the model expects them: if it shifts labels, with an ignored first label again"
-        return prepend_ignored(yb) if self.shifts else yb
+        return prepend_ignored_label(yb) if self.shifts else yb
 
     def inputs(self,
         x:dict,  # the inputs by name, as `Inputs`
@@ -120,22 +120,22 @@ class OwnOutput:
         return out[:2] if has_loss else (None,out[0])
 
 # %% ../../nbs/measure/55_model_output.ipynb #49c852c4
-def own_output(
+def make_output_reader(
     model:nn.Module,        # the model
     loss_func:Callable|None # the Learner's loss function; None: the model computes its own loss
-) -> OwnOutput|None:
-    "Return an `OwnOutput` for the model, or None if its outputs are passed to the loss function unchanged"
+) -> OutputReader|None:
+    "Return an `OutputReader` for the model, or None if its outputs are passed to the loss function unchanged"
     model_has_loss = loss_func is None or isinstance(loss_func, OutputLoss)
-    if model_has_loss: return OwnOutput(model, loss_func)
+    if model_has_loss: return OutputReader(model, loss_func)
     if not _is_of_transformers(model): return None
     takes_tensors = isinstance(loss_func, BaseLoss) or loss_kind(loss_func) is not None
-    return OwnOutput(model, loss_func) if takes_tensors else None
+    return OutputReader(model, loss_func) if takes_tensors else None
 
-just_split = SimpleNamespace(split=split_batch)   # used in place of an `OwnOutput` if there is none
+plain_reader = SimpleNamespace(split=split_batch)   # used in place of an `OutputReader` if there is none
 
 # %% ../../nbs/measure/55_model_output.ipynb #a1f2db4b
 def check_label_shift(
-    reader:OwnOutput, # the reader of the model's outputs
+    reader:OutputReader, # the reader of the model's outputs
     out:Any,          # the model's output
     yb:tuple,         # the targets, as `reader.split` returns them
     loss:Tensor|None  # the loss in the output; None: nothing is checked

@@ -99,7 +99,7 @@ from .scalars import to_number
 # %% ../../nbs/measure/45b_meter.ipynb #267dfa01
 class Meter:
     "Accumulates the loss and the metrics of a phase, training or validation"
-    n_items:Any = None   # the number of samples in the batch, if the Learner has only a shard of it; else None
+    n_samples:Any = None   # the number of samples in the batch, if the Learner has only a shard of it; else None
     def __init__(self,
         metrics:Any # one `Metric` or several
     ):
@@ -112,18 +112,18 @@ class Meter:
         return {m.name:m for m in self.metrics if getattr(m, 'is_logged', False)}
 
     def reset(self,
-        skip:int=0 # the number of metrics, from the first on, that keep their state
+        n_kept:int=0 # the number of metrics, from the first on, that keep their state
     ) -> None:
-        "Reset the metrics, except the first `skip`"
-        for m in self.metrics[skip:]: m.reset()
+        "Reset the metrics, except the first `n_kept`"
+        for m in self.metrics[n_kept:]: m.reset()
 
     def begin_phase(self,
         learn:Any, # the Learner
-        skip:int=0 # the number of metrics, from the first on, that keep their state
+        n_kept:int=0 # the number of metrics, from the first on, that keep their state
     ) -> None:
         "Reset the metrics, and let `log` use this Meter; raise ValueError if another Learner uses one of the metrics"
         if len(running_learners)>1: _check_not_in_use(self.metrics, learn)
-        self.reset(skip)
+        self.reset(n_kept)
         self.last,learn.current_run.phase_meter = learn.loss,self
 
     def accumulate(self,
@@ -147,16 +147,16 @@ class Meter:
         return values
 
     def share_values(self,
-        means:int=0 # the number of metrics, from the first on, whose values are averaged over the processes
+        n_averaged:int=0 # the number of metrics, from the first on, whose values are averaged over the processes
     ) -> list:
-        "Return the same values in all processes; average the first `means`, and raise ValueError if another differs"
+        "Return the same values in all processes; average the first `n_averaged`, raise ValueError if others differ"
         values = self.values
         if num_shards()==1: return values
         by_process = gather_objects(values)
         by_metric = [*zip(*by_process)]
-        self._check_same(by_metric[means:], self.metrics[means:])
-        own_means = [mean_of([*values]) for values in by_metric[:means]]
-        return own_means + by_process[0][means:]
+        self._check_same(by_metric[n_averaged:], self.metrics[n_averaged:])
+        own_means = [mean_of([*values]) for values in by_metric[:n_averaged]]
+        return own_means + by_process[0][n_averaged:]
 
     def _check_same(self, by_metric, metrics):
         "Raise ValueError if a metric's value differs between processes"
@@ -346,7 +346,7 @@ class Recorder(RecorderPlots, Callback):
         self.cancelled,self.start = set(),time.perf_counter()
         self.row = {**dict.fromkeys(self.metric_names), 'epoch':self.learn.epoch}
 
-    def before_train(self): self.train.begin_phase(self.learn, skip=1)   # the smoothed loss continues across epochs
+    def before_train(self): self.train.begin_phase(self.learn, n_kept=1)   # the smoothed loss continues across epochs
     def before_validate(self): self.valid.begin_phase(self.learn)
 
     def after_batch(self):
@@ -372,7 +372,7 @@ class Recorder(RecorderPlots, Callback):
         self.learn.current_run.phase_meter = None
         self._flush_losses()
         if 'train' in self.cancelled: return
-        values = self.train.share_values(means=1)   # each process has the smoothed loss of its own batches
+        values = self.train.share_values(n_averaged=1)   # each process has the smoothed loss of its own batches
         self.row.update(zip(self.train_names, values[self._n_losses-1:]))
     def after_validate(self):
         self.learn.current_run.phase_meter = None
@@ -394,7 +394,7 @@ class Recorder(RecorderPlots, Callback):
         if is_new: self.before_epoch()
         self._set_time()
         self.history.append(self.row)
-        self.iters.append(self.lrs.total)
+        self.iters.append(self.lrs.n_appended)
         self.learn.final_record = L([*_make_cells(self.row)])
         if (self.learn.epoch+1)%self.show_every==0: write_out(self.learn.logger, self.log)
         if len(self.iters)>5: self._print_small_share_note()
@@ -424,7 +424,7 @@ class Recorder(RecorderPlots, Callback):
         self.row['train_loss' if learn.training else 'valid_loss'] = loss
         self._set_time()
         learn('after_row', row=self.row, epoch=False)
-        self.iters.append(self.lrs.total)
+        self.iters.append(self.lrs.n_appended)
         write_out(learn.logger, self.log)
 
     def after_fit(self):

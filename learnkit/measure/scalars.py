@@ -66,8 +66,8 @@ def _get_device(x): return x.device if isinstance(x, Tensor) else _cpu
 
 # %% ../../nbs/measure/10_scalars.ipynb #de07fc17
 class Series(Sequence):
-    "Series of numbers with bounded memory: beyond `most` stored values, it drops every second one"
-    most = 2**18   # how many values are stored at most
+    "Series of numbers with bounded memory: beyond `max_stored` stored values, it drops every second one"
+    max_stored = 2**18   # how many values are stored at most
     def __init__(self):
         self.pending = []          # tensors and numbers that were not read yet
         self.kept    = array('d')  # the stored values
@@ -89,7 +89,7 @@ class Series(Sequence):
         first = -self.n_read%self._every   # the index of the next number to store
         self.kept.extend(xs[first::self._every])
         self.n_read += len(xs)
-        while len(self.kept)>self.most:
+        while len(self.kept)>self.max_stored:
             self.kept = self.kept[::2]
             self._every *= 2
 
@@ -101,7 +101,7 @@ class Series(Sequence):
         self.extend(unread.drain())
 
     @property
-    def total(self) -> int:
+    def n_appended(self) -> int:
         "The number of values appended, including dropped ones"
         return self.n_read + len(self.pending)
     @property

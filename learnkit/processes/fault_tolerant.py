@@ -32,7 +32,7 @@ from ..loop.check import check_args
 from ..loop.events import cancel_types
 from ..loop.run import null_logger
 from ..loop.words import Word
-from ..measure.batch_weight import BatchWeight, n_items
+from ..measure.batch_weight import BatchWeight, count_samples
 from ..optim.steps import accumulates
 from .agreement import ProcessFailed, _cancels, scope_of
 from .checksum import list_values_to_compare, digest
@@ -290,7 +290,7 @@ class FaultTolerant(Resumable):
         finally:
             (learn.xb,learn.yb),learn.loss = whole,last
             self._seed(-1)   # from here on all processes draw the same random numbers
-        learn.loss,numbers = sums.unpack(self.message, is_mean=not self.weigh.sums)
+        learn.loss,numbers = sums.unpack(self.message, is_mean=not self.weigh.is_sum)
         self._check_equal(ComparedValues(*numbers[:len(ComparedValues._fields)]))
         self._cancel_as_any(numbers[len(ComparedValues._fields):])
         self._finish()
@@ -315,7 +315,7 @@ class FaultTolerant(Resumable):
         learn = self.learn
         rank,n = (0,1) if self.alone else self.replicas.shard_position
         learn.xb,learn.yb = xb,yb
-        bs = n_items(learn)
+        bs = count_samples(learn)
         items,n_own = slice_part(bs, rank, n)
         learn.xb,learn.yb = select_split_samples(xb, yb, items, bs, strict=False)
         self.first_sample,self.cancel = None,None
@@ -333,7 +333,7 @@ class FaultTolerant(Resumable):
         "Compute the shard, of which `n` samples count; return the values to sum"
         learn:Any = self.learn
         weight = self._get_weight_of_shard() if n else 0
-        self.loss_share = 1. if self.weigh.sums else weight/_replace_zero_by_one(self.weight)
+        self.loss_share = 1. if self.weigh.is_sum else weight/_replace_zero_by_one(self.weight)
         learn.loss = None
         try: do()
         except Exception as e:
@@ -343,7 +343,7 @@ class FaultTolerant(Resumable):
         cancels = [scope==scope_of(self.cancel) for scope in _scopes]
         return self.sums.pack(learn.loss, weight, n, [*self.own_numbers, *cancels])
 
-    def _get_weight_of_shard(self): return 1 if self.weigh.sums else self.weigh(self.learn)
+    def _get_weight_of_shard(self): return 1 if self.weigh.is_sum else self.weigh(self.learn)
 
     def after_loss(self):
         if self.learn.loss_grad is not None: self.learn.loss_grad = self.learn.loss_grad*self.loss_share

@@ -17,7 +17,7 @@ from torch import distributed as dist
 from ..data.modules import one_param
 from ..data.process import Team, gather_objects, group_by_mesh, rank_distrib
 from ..loop.callback import Callback
-from ..measure.batch_weight import BatchWeight, Divided, loss_divisor, warn_unlike_means
+from ..measure.batch_weight import BatchWeight, LossDivisor, loss_divisor, warn_unlike_means
 from ..optim.inventory import named_params
 
 # %% ../../nbs/processes/18_shard_weights.ipynb #5d0a7e2c
@@ -93,7 +93,7 @@ class ShardWeights(Callback):
         learn = self.learn
         is_new = self.weigh is None or learn.loss_func is not self.loss_func   # such as another optimizer's
         if is_new: self._assign(weigh=BatchWeight(learn), loss_func=learn.loss_func, factor=None)
-        if self.weigh.sums: return
+        if self.weigh.is_sum: return
         if not self.was_compared: self._compare()
         if self.accumulates: return
         if self.factor is None: self._start_factor()
@@ -156,7 +156,7 @@ class ShardWeights(Callback):
     def _compare(self):
         "Warn, in the first batch, if this process's loss is not a mean over what its weight counts"
         learn,self.was_compared = self.learn,True
-        own = Divided(loss_divisor(learn.loss_grad), float(self.weigh(learn)))
+        own = LossDivisor(loss_divisor(learn.loss_grad), float(self.weigh(learn)))
         of_all = gather_objects(own)
         if rank_distrib()==0: warn_unlike_means(learn, of_all, 'process')
 

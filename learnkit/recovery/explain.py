@@ -29,7 +29,7 @@ from ..learner.predict import compute_sample_losses
 from ..loop.callback import Callback
 from ..loop.check import check_whole
 from ..loop.words import own_attr
-from ..measure.batch_weight import n_items
+from ..measure.batch_weight import count_samples
 from ..measure.history import History
 from ..measure.losses import NoneReduce
 from ..optim.inventory import trained_modules
@@ -43,7 +43,7 @@ def measure_samples(
     names:list     # names of the samples, for the rows
 ) -> list[dict]:
     "Return the loss and gradient norm of each sample in the batch; empty if samples have no losses of their own"
-    n,more = n_items(learn),{}
+    n,more = count_samples(learn),{}
     losses = _compute_losses_of_batch(learn, n)
     if losses is None: losses,more = _compute_losses_alone(learn, n),dict(alone=True)
     if losses is None: return []
@@ -111,7 +111,7 @@ class ItemLosses(Callback):
     def before_loss(self):
         learn = self.learn
         if learn.train_iter!=self.step or self._is_second_pass(): return
-        n,indices = n_items(learn),self._find_indices()
+        n,indices = count_samples(learn),self._find_indices()
         names = self._list_names(n, indices)
         self.n += n
         rows = measure_samples(learn, names)
@@ -134,7 +134,7 @@ class ItemLosses(Callback):
         "Return the dataset indices of the batch, or None if some are unknown"
         indices = get_current_indices(self.learn)
         if indices is None or self.micro is None: return None
-        if len(indices[self.micro])!=n_items(self.learn): return None
+        if len(indices[self.micro])!=count_samples(self.learn): return None
         return indices
 
     def _add_partner(self, row, i, indices):

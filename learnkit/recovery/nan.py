@@ -438,7 +438,7 @@ from typing import Any
 import learnkit.callbacks.cycles   # noqa: F401  for the event `before_replay`
 from ..callbacks.accumulate import MicroBatch, is_out_of_memory
 from ..loop.tracebacks import add_note
-from ..measure.batch_weight import n_items
+from ..measure.batch_weight import count_samples
 from ..optim.steps import accumulates
 
 # %% ../../nbs/recovery/30c_replay_oom.ipynb #104b328a
@@ -498,7 +498,7 @@ class ReplayOnOOM(MicroBatch):
     def _halve(self, e):
         learn = self.learn
         learn.xb,learn.yb = self.start
-        bs = n_items(learn)
+        bs = count_samples(learn)
         size = min(self.size or bs, bs)
         if self.has_step_begun or size==1:
             why = 'not even a single sample fits'
@@ -516,7 +516,7 @@ class ReplayOnOOM(MicroBatch):
         "Double `size` after `grow` batches in a row have fitted into memory"
         if self.grow is None or self.size is None: return
         self.n_fitted += 1
-        is_split = self.size<n_items(self.learn)
+        is_split = self.size<count_samples(self.learn)
         if is_split and self.n_fitted>=self.grow: self.size,self.n_fitted = 2*self.size,0
 
     def _rewind(self):

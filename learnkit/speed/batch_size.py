@@ -46,7 +46,7 @@ def batch_of(
     return apply(resize, b)
 
 # %% ../../nbs/speed/22_batch_size.ipynb #159fc7e1
-def largest_fitting(
+def find_largest_size(
     fits:Callable, # called with a size from `start` to `most`; returns whether it fits
     start:int,     # the first size
     most:int,      # the last size
@@ -106,7 +106,7 @@ def find_batch_size(self:Learner,
         'call `learn.find_batch_size()` in a script without a launcher')
     with unchanged(self), self.no_logging(), self.removed_cbs([*filter(_disturbs_trials, self.cbs)]):
         b = self.dls.one_batch() if batch is None else batch
-        n = largest_fitting(partial(_fits_in_memory, self, b), start, limit, exact)
+        n = find_largest_size(partial(_fits_in_memory, self, b), start, limit, exact)
     if not n: raise torch.OutOfMemoryError(f'not even a batch of {start} samples fits into memory')
     return n
 

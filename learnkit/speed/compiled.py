@@ -211,7 +211,7 @@ def _get_settings(m):
     settings.pop('training', None)
     return tuple(settings.items())
 
-def shared_call(
+def get_shared_call(
     model:nn.Module, # the model that is going to be compiled
     settings:dict    # the arguments of `torch.compile`
 ) -> FunctionType:
@@ -264,6 +264,6 @@ def compile(self:Learner,
     config.skip_nnmodule_hook_guards = False
     blocks = repeated_blocks(model) if regional else [[model]]
     for modules in blocks:
-        compiled = torch.compile(shared_call(modules[0], kwargs), **kwargs)
+        compiled = torch.compile(get_shared_call(modules[0], kwargs), **kwargs)
         for m in modules: m._compiled_call_impl = partial(compiled, m)
     return self

@@ -24,7 +24,7 @@ from ..loop.events import event
 from ..loop.words import Word
 from .compiled import batch_shapes, compile_config, find_shapes, format_shapes
 from .train_step import Amp, CompileError, StepCompiler, StepInputs, add_grads, make_train_step
-from .updates import functional_optim, hook_calls, torch_opt
+from .updates import functional_optim, list_counting_hooks, torch_opt
 
 # %% ../../nbs/speed/15a_fused_step.ipynb #9fc88344
 class SlowStep:
@@ -150,7 +150,7 @@ class FusedStep(Callback):
 
     def before_fit(self):
         self.counts = dict(fused=0, other=0)
-        self.compiler.forget_others(self.learn.model)
+        self.compiler.forget_other_models(self.learn.model)
 
     def wrap(self, what:str, do:Callable) -> Callable:
         if what!='batch': return do
@@ -255,7 +255,7 @@ class FusedStep(Callback):
         early,late = map(self._collect_handlers, batch_events())
         self.clips = [h.cb for h in late if h.compiled_as=='clip']
         self.post_step_calls = [h.call for h in late if h.compiled_as==h.event]
-        if self.optim: self.post_step_calls += hook_calls(torch_opt(self.learn.opt))
+        if self.optim: self.post_step_calls += list_counting_hooks(torch_opt(self.learn.opt))
         self.accumulation = self.amp = None
         for h in early:
             if h.compiled_as=='accumulate': self.accumulation = h.cb
@@ -301,7 +301,7 @@ class FusedStep(Callback):
         if not inputs.params: return None
         if inputs.optim: inputs.read_hypers()
         if inputs.missing_state!=self.missing_state and self._lacks_new_state(inputs): return None
-        if not inputs.is_plain() and self._is_eager(inputs): return None
+        if not inputs.needs_no_eager_step() and self._is_eager(inputs): return None
         if shapes is None:
             self._warn('the batches are not plain tensors, or require gradients')
             return None
@@ -320,7 +320,7 @@ class FusedStep(Callback):
 
     def _is_eager(self, inputs):
         "Return whether an eager step is needed for gradients, or, with a warning, for hooks or weights not in `opt`"
-        if inputs.has_foreign():
+        if inputs.has_foreign_params():
             self._warn('there are weights with gradients that are not in the optimizer')
             return True
         if inputs.optim and inputs.has_grads(): return True
@@ -437,9 +437,9 @@ class FusedProfile(NamedTuple):
     eager:float
     fused:float|None     # None: no batch was fused
     compiling:float|None
-    why:str              # why batches are not fused, or only in part; empty: all are fused
+    reason:str           # why batches are not fused, or only in part; empty: all are fused
     @property
-    def pays_off(self) -> int|None:
+    def break_even_steps(self) -> int|None:
         "The number of steps after which compilation pays off, or None if it never does"
         if self.fused is None or self.compiling is None: return None
         if self.fused>=self.eager: return None
@@ -450,11 +450,11 @@ class FusedProfile(NamedTuple):
         if self.fused:
             text += f', fused {self.fused*1e6:,.0f} µs ({self.fused/self.eager:.2f})'
             text += f'; compiling took {self.compiling:.1f} s and {self._describe_payoff()}'
-        if self.why: text += f'; it {self.why}'
+        if self.reason: text += f'; it {self.reason}'
         return text
 
     def _describe_payoff(self):
-        n = self.pays_off
+        n = self.break_even_steps
         return f'pays off from step {n:,} on' if n else 'never pays off'
 
 # %% ../../nbs/speed/15b_profile_fused.ipynb #6e53f866

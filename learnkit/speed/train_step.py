@@ -93,7 +93,7 @@ from typing import Any, NamedTuple
 from ..callbacks.accumulate import opt_params
 from ..data.nested import leaves
 from ..learner.learner import Learner
-from .updates import step_hooks, hook_calls, torch_opt
+from .updates import list_counting_hooks, step_hooks, torch_opt
 
 # %% ../../nbs/speed/10b_step_inputs.ipynb #a35ce228
 def step_modules(
@@ -172,7 +172,7 @@ class StepInputs:
         self.is_on_cuda = any(p.is_cuda for p in self.params)
 
     def _collect_hooks(self, modules):
-        "Collect the dictionaries of hooks, which `is_plain` checks before each batch; they are usually empty"
+        "Collect the dictionaries of hooks, usually empty, which `needs_no_eager_step` checks before each batch"
         self.hooks = [*_global_hooks]
         for m in modules: self.hooks += _get_module_hooks(m)
         absent = _param_hook_names
@@ -183,7 +183,7 @@ class StepInputs:
         self.no_hooks = [(None,)*len(absent)]*len(self.params)
 
     def _collect_step_hooks(self):
-        if not hook_calls(self.opt): return step_hooks(self.opt)
+        if not list_counting_hooks(self.opt): return step_hooks(self.opt)
         called = self.opt._optimizer_step_post_hooks   # FusedStep calls these hooks itself
         return [hooks for hooks in step_hooks(self.opt) if hooks is not called]
 
@@ -224,8 +224,8 @@ class StepInputs:
         if _get_methods(self.opt)!=self.methods: return False
         return all(map(is_, self._collect_objects(learn, only_config=True), self.objects))
 
-    def is_plain(self) -> bool:
-        "Return whether `has_hooks`, `has_foreign` and, with an optimizer, `has_grads` are all False, in one fast pass"
+    def needs_no_eager_step(self) -> bool:
+        "Return whether `has_hooks`, `has_foreign_params` and, with an optimizer, `has_grads` are all False, fast"
         if any(self.hooks): return False
         if [*map(self.read_hooks, self.params)]!=self.no_hooks: return False
         return not any(map(_get_requires_grad, self.foreign_params))
@@ -239,7 +239,7 @@ class StepInputs:
         "Return whether a parameter has a gradient already, to which the step would have to add"
         return any(p.grad is not None for p in self.params)
 
-    def has_foreign(self) -> bool:
+    def has_foreign_params(self) -> bool:
         "Return whether there are parameters outside the optimizer that require gradients"
         return any(map(_get_requires_grad, self.foreign_params))
 
@@ -478,7 +478,7 @@ class StepCompiler(Stateful):   # with no state to save, so a step compiled in a
         train_step = make_train_step(inputs.model, inputs.loss_func, update, inputs.amp)
         return CompiledStep(train_step, fullgraph=True, recompile_limit=self.limit, options=options)
 
-    def forget_others(self,
+    def forget_other_models(self,
         model:nn.Module # the model whose steps are cached
     ) -> None:
         "Drop the cached steps of all other models, so that these models can be freed"

@@ -106,7 +106,7 @@ def step_hooks(
     return [opt._optimizer_step_pre_hooks, optimizer._global_optimizer_pre_hooks,
             opt._optimizer_step_post_hooks, optimizer._global_optimizer_post_hooks]
 
-def hook_calls(
+def list_counting_hooks(
     opt:Optimizer # a torch optimizer
 ) -> list[Callable]:
     "Return functions that call those of the optimizer's hooks with which a `TorchScheduler` counts steps"
@@ -123,7 +123,7 @@ def functional_optim(
     if type(opt) not in functional_optims: return None
     if _has_unsupported_options(opt) or _is_patched(opt): return None
     n_hooks = sum(map(len, step_hooks(opt)))
-    has_unknown_hook = n_hooks>len(hook_calls(opt))
+    has_unknown_hook = n_hooks>len(list_counting_hooks(opt))
     return None if has_unknown_hook else functional_optims[type(opt)]
 
 # %% ../../nbs/speed/00a_functional_optim.ipynb #baf6202d

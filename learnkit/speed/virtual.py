@@ -278,7 +278,7 @@ class LoggedShards:
     def begin(self) -> None:
         "Begin to collect the logged values of a shard"
         if not self.metrics: return
-        self.meter.n_items,self.meter.logged = None,self.shard_logs
+        self.meter.n_samples,self.meter.logged = None,self.shard_logs
 
     def pop_sums(self,
         n:int # samples in the shard; 0: there was no shard
@@ -298,7 +298,7 @@ class LoggedShards:
         if not self.metrics: return
         self.meter.logged = self.metrics
         if total is None: return
-        self.meter.n_items = total[0]
+        self.meter.n_samples = total[0]
         for (name,metric),(value,n) in zip(self.metrics.items(), total[1:].view(-1, 2)):
             metric.sums = metric.sums or self.shard_logs[name].sums
             metric.add(value/n, n)
@@ -427,7 +427,7 @@ class VirtualShards(Callback):
         if self.weigh is None:
             self.weigh = BatchWeight(learn)
             self.logged = LoggedShards(learn.current_run.phase_meter, means.device)
-        sums,last = self.weigh.sums,learn.loss
+        sums,last = self.weigh.is_sum,learn.loss
         means.begin()
         self.logged.begin()
         for i in range(self.loader.size):

@@ -43,7 +43,7 @@ often = '''accuracy accuracy_multi error_rate top_k_accuracy foreground_acc acti
     map_container to_concat to_detach to_device nested_reorder count_batches write_atomic shapes blend reduce_loss format_time is_matrix'''.split()
 # Called by learnkit itself, with arguments that were checked before
 inner = '''ismin_torch notmax_torch pv unsqueeze max_over_processes Word EventCalls Place RootMetric CSVFile LogFile MediaRow Sender WandbFile FuncLoader Limited FilteredMethod NestedBuffer TensorBuffer ScalarBuffer GatherPredsCallback ColumnMetric EvaluatorColumn AvgColumns Hypers LRCurve LogRow Time Timestamp PendingHandler Launch ComputedBatches Permutation
-    LineDisplay NotebookBar RichBar TerminalBar TqdmBar BatchStream Events TorchMetric as_loader atomic interruptibly uninterrupted rank0_first optional_import nearest marked_handlers replacing_yield accepted_kwargs weight_rule
+    LineDisplay NotebookBar RichBar TerminalBar TqdmBar BatchStream Events TorchMetric as_loader atomic interruptibly uninterrupted rank0_first optional_import nearest marked_handlers replacing_yield accepted_kwargs make_weight_rule
     none_reduce NoneReduce loss_decodes check_whole check_fraction check_amount check_length check_choice check_path mk_comp to_cpu sync_folder remove_checkpoint list_checkpoints newest_checkpoint train_iter_of write_checkpoint
     write_safetensors write_state parse_csv read_checkpoint checkpoint_info read_safetensors torch_export layer_info plot_hypers valley slide minimum steep AMPMode MeterCallback derive_seed
     check_keywords known_keywords log_value OtherName names_in name_hint adapter_of find_checkpoint find_in_all peek_checkpoint read_state'''.split()

@@ -9,7 +9,7 @@ def test_before_the_first_run():
     learn = learner(3, 2)
     assert (learn.epoch, learn.n_epoch, learn.current_run.start_epoch, learn.current_run.duration)==(0, 1, 0, None)
     assert (learn.iter, learn.n_iter, learn.train_iter, learn.pct_train)==(None, None, 0, 0.)
-    assert (learn.batches, learn.dl, learn.current_run.own_output, learn.current_run.output, learn.current_run.output_loss, learn.stop_reason)==(None,)*6
+    assert (learn.batches, learn.dl, learn.current_run.output_reader, learn.current_run.output, learn.current_run.output_loss, learn.stop_reason)==(None,)*6
     assert [*learn._epochs()]==[0] and learn.mode is None and not learn.training and learn.current_run.outer is None
 
 class Wraps(Callback):

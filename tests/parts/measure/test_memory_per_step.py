@@ -47,21 +47,21 @@ def test_a_series_keeps_every_nth(most):
     "However they come: one by one, as tensors, many at once, and over a checkpoint"
     torch.manual_seed(most)
     s,all_ = Series(),Runs()
-    s.most = most
+    s.max_stored = most
     for i in range(200):
         xs = torch.randn(int(torch.randint(0, 5, ()))).double()
         how = int(torch.randint(0, 4, ()))
         if how==0: s.extend(xs.tolist())
-        elif how==3: state,s = s.state_dict(),Series(); s.most = most; s.load_state_dict(state); continue
+        elif how==3: state,s = s.state_dict(),Series(); s.max_stored = most; s.load_state_dict(state); continue
         for x in xs if how else (): s.append(x if how==1 else x.item())
         all_ += xs.tolist()
-        assert s.total==len(all_)
+        assert s.n_appended==len(all_)
         if how==2 or i%3==0: assert (s, s.every)==all_.kept(most)
     assert len(all_)>200 and s[-1]==all_.kept(most)[0][-1] and np.array_equal(np.array(s), all_.kept(most)[0])
 
 def line(most=None, monkeypatch=None):
     "A fit of 60 batches, its curve and its losses as they are announced"
-    if most: monkeypatch.setattr(Series, 'most', most)
+    if most: monkeypatch.setattr(Series, 'max_stored', most)
     torch.manual_seed(0)
     seen = []
     dl = [(torch.randn(4,1), torch.randn(4,1)) for _ in range(20)]
@@ -84,7 +84,7 @@ def test_a_long_run_keeps_a_part_of_its_curves(monkeypatch):
 
 def test_a_thinned_run_continues(tmp_path, monkeypatch):
     "From a checkpoint, with the same curves as in one go"
-    monkeypatch.setattr(Series, 'most', 16)
+    monkeypatch.setattr(Series, 'max_stored', 16)
     def go(path, *cbs, **kw):
         torch.manual_seed(0)
         dl = [(torch.randn(4,1), torch.randn(4,1)) for _ in range(20)]

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from torch.optim import SGD
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from learnkit.measure.batch_weight import BatchWeight, ignored_class, weight_rule
+from learnkit.measure.batch_weight import BatchWeight, ignored_class, make_weight_rule
 from learnkit.measure.recorder import Meter
 from learnkit.measure.adapters import columns, mk_metrics
 from learnkit.data.process import to_detach
@@ -217,18 +217,18 @@ class Ops(TorchDispatchMode):
 @pytest.mark.parametrize('loss', [nn.MSELoss(), F.l1_loss, nn.BCEWithLogitsLoss(W), lambda p,y: (p-y).abs().mean(), nn.CrossEntropyLoss(W)])
 def test_weights_of_an_ordinary_mean_ask_nothing_of_the_device(loss):
     y = torch.rand(4,5)
-    with Ops() as ops: assert weight_rule(loss)((y,))==20
+    with Ops() as ops: assert make_weight_rule(loss)((y,))==20
     assert not ops.n
 
 @pytest.mark.parametrize('yb, n', [((torch.zeros(3,2), torch.zeros(3)), 3), (([{'boxes':torch.zeros(5,4)}, {'boxes':torch.zeros(1,4)}],), 2), (([torch.zeros(5), torch.zeros(2)],), 2)])
 def test_items_are_counted_where_targets_are_not_one_tensor(yb, n):
     "The boxes of the first image were taken for the size of the batch: a valid_loss of 12 for 8"
-    assert weight_rule(F.mse_loss)(yb)==find_bs(yb)==n
+    assert make_weight_rule(F.mse_loss)(yb)==find_bs(yb)==n
 
 def test_a_ctc_loss_is_a_mean_over_items():
     "Its targets may be one after the other, so that their length says nothing"
     loss,lens = nn.CTCLoss(),torch.tensor([2,3,1])
-    assert weight_rule(loss)((torch.ones(6), torch.full((3,), 9), lens))==3
+    assert make_weight_rule(loss)((torch.ones(6), torch.full((3,), 9), lens))==3
 
 def test_a_learner_counts_boxes_once_an_image():
     "With a list of dictionaries as the targets, as in object detection"

@@ -5,7 +5,7 @@ from torch import nn
 from learnkit.all import CheckpointCallback, DataLoaders, GradientAccumulation, Learner, MicroBatch, ReplayOnOOM, SkipNaN
 from learnkit.loop.run import null_logger
 from learnkit.speed import batch_size
-from learnkit.speed.batch_size import batch_of, largest_fitting
+from learnkit.speed.batch_size import batch_of, find_largest_size
 from toys import at, big_model, few, throw, weights
 
 full = torch.OutOfMemoryError('CUDA out of memory (not really)')
@@ -31,7 +31,7 @@ def test_the_search_finds_what_trying_all_would(room, start, more, exact):
     tried,most = [],start+more
     def fits(n): tried.append(n); return n<=room
     sizes = range(start, most+1) if exact else [start*2**i for i in range(10) if start*2**i<=most]
-    assert largest_fitting(fits, start, most, exact)==max((n for n in sizes if n<=room), default=0)
+    assert find_largest_size(fits, start, most, exact)==max((n for n in sizes if n<=room), default=0)
     assert len(tried)==len({*tried})<=20 and all(start<=n<=most for n in tried)
 
 @pytest.mark.parametrize('cbs', [(), (lambda: GradientAccumulation(16),), (ReplayOnOOM, SkipNaN), (lambda: MicroBatch(4),)])

@@ -2,7 +2,7 @@
 import gc, pytest, torch, weakref
 from torch import nn
 from learnkit.all import Learner
-from learnkit.speed.compiled import _shared_calls, shared_call
+from learnkit.speed.compiled import _shared_calls, get_shared_call
 
 class Scaled(nn.Module):
     def __init__(self, n=3, by=2., act=torch.relu):
@@ -46,7 +46,7 @@ def test_another_structure_is_compiled_apart():
     for i,kw in enumerate([{}, dict(n=4), dict(by=3.), dict(act=torch.tanh)], 1):
         learn = trained(counter, **kw)
         assert same(learn, trained(**kw)) and counter.n<=2*i, kw
-        fs.append(shared_call(learn.model, dict(backend=counter)))
+        fs.append(get_shared_call(learn.model, dict(backend=counter)))
     assert len(set(fs[:3]))==3 and counter.n>4
 
 def test_a_changed_model_gets_another_program():
@@ -76,7 +76,7 @@ def test_learners_do_not_use_up_the_programs_of_later_ones():
 def test_programs_and_models_are_freed():
     counter = Counter()
     learn = trained(counter)
-    model,code = weakref.ref(learn.model),weakref.ref(shared_call(learn.model, dict(backend=counter)).__code__)
+    model,code = weakref.ref(learn.model),weakref.ref(get_shared_call(learn.model, dict(backend=counter)).__code__)
     del learn; gc.collect()
     assert model() is None and code() is not None   # a kept program keeps no model
     for n in range(4, 8): trained(counter, n=n)

@@ -1036,10 +1036,10 @@ def test_profile_of_both_ways():
     before,rng = state(learn),torch.get_rng_state()
     res = learn.profile(fused=True)
     assert same(before, state(learn)) and torch.equal(rng, torch.get_rng_state()) and type(learn.fused_step) is FusedStep and len(learn.cbs.filter(lambda o: isinstance(o, FusedStep)))==1
-    assert res.fused>0 and res.compiling>res.fused and res.why==''
+    assert res.fused>0 and res.compiling>res.fused and res.reason==''
     res = learner(data(12), cbs=Last()).profile(fused=True)
-    assert res.fused>0 and res.why=='is fused up to the gradients: Last has a handler for `after_step`'
-    assert learner(data(6, last=5), Branches()).profile(3, fused=True).why.startswith('is not fused: it could not be compiled')
+    assert res.fused>0 and res.reason=='is fused up to the gradients: Last has a handler for `after_step`'
+    assert learner(data(6, last=5), Branches()).profile(3, fused=True).reason.startswith('is not fused: it could not be compiled')
     with pytest.raises(ValueError, match='too few batches to compare'): learner(data(2)).profile(fused=True)
     learn = learner(cbs=at('after_batch', throw(ZeroDivisionError), lambda cb: cb.learn.training and cb.learn.iter==3))
     with pytest.raises(ZeroDivisionError): learn.profile(fused=True)
