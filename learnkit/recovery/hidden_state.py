@@ -427,7 +427,7 @@ class Restorer:
         current:Any, # the current value
         v:Any        # the value from the checkpoint
     ) -> Any:
-        "Set `current` to `v` in place and return it; return a new object if it cannot change or already has another `v`"
+        "Set `current` to `v` in place and return it; return a new object if it cannot change or already has another"
         before = self.restored.get(id(current))
         if before is not None:
             if is_equal(before.value, v): return current
