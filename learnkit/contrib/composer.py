@@ -433,8 +433,6 @@ class ComposerCallback(ForeignCallback):
         "Call the wrapped callback's `post_close`, if it has one"
         if super().has('post_close'): self.theirs.post_close()
 
-
-
 # %% ../../nbs/contrib/60_composer.ipynb #4f460c13
 def adapt(
     cb:Any # a Composer callback or algorithm

@@ -326,7 +326,6 @@ def output_loss(
     return getattr(pred, 'loss', None)
 
 
-
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
 def loss_value_hint(
     loss:Any # the value that a loss function returned instead of a tensor

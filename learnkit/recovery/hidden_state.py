@@ -82,8 +82,6 @@ class ConstantModules:
         return len(now)==len(first) and all(map(is_, now, first))
 
 
-
-
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
 mappings = dict,OrderedDict,defaultdict,Counter
 containers = list,tuple,deque,*mappings
