@@ -61,7 +61,8 @@ from ..data.process import maybe_gather, num_shards
 from ..loop.check import check_args, takes_argument, unwrap_partial
 from ..loop.signals import explaining
 from ..loop.tracebacks import add_note
-from .batch_weight import BatchWeight, ignored_class, loss_setting, make_weight_rule, takes_probabilities
+from learnkit.measure.batch_weight import (BatchWeight, ignored_class, loss_setting, make_weight_rule,
+    takes_probabilities)
 from .scalars import ScalarBuffer
 
 # %% ../../nbs/measure/15b_metric.ipynb #37ad174e

@@ -53,7 +53,7 @@ class ShowGraphCallback(Callback):
         ax  = fig.subplots()
         rec.plot_loss(self.skip_start, log=self.log, ax=ax)
         epochs_left = learn.n_epoch - learn.epoch - 1
-        ax.set_xlim(0, rec.lrs.total*(1 + epochs_left/max(len(rec.iters), 1)))
+        ax.set_xlim(0, rec.lrs.n_appended*(1 + epochs_left/max(len(rec.iters), 1)))
         png = BytesIO()
         fig.savefig(png, format='png', bbox_inches='tight')
         return png.getvalue()

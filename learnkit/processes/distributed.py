@@ -135,7 +135,7 @@ class DistributedTrainer(Callback):
         if self.shard: self._shard_data()
         if self.sync_bn: self.norms = sync_norms(learn.model)
         self.gradient_group = self._find_gradient_group()
-        self._wrap_and_add_callbacks(device)
+        self._prepare_model(device)
         self._limit_waits()
 
     def _find_gradient_group(self):
@@ -236,7 +236,7 @@ class DistributedTrainer(Callback):
         self.added:Any = ()
         self.sends_buffers = False
 
-    def _wrap_and_add_callbacks(self, device):
+    def _prepare_model(self, device):
         "Wrap the model in `DistributedDataParallel`; add callbacks for what the wrapper does not all-reduce"
         learn:Any = self.learn
         is_wrapped = isinstance(learn.model, DistributedDataParallel)

@@ -161,7 +161,7 @@ class TensorParallel(DistributedTrainer):
             f'the `DistributedSampler` is for process {own[1]} of {own[0]}, but this process has shard {shard_rank()} '
             f'of {num_shards()}: remove it, and `fit` shards the data')
 
-    def _wrap(self, device):
+    def _prepare_model(self, device):
         "Broadcast the unsharded tensors of process 0, and add the callbacks that average gradients"
         model = self.learn.model
         by_pytorch = is_fully_sharded(model)

@@ -140,11 +140,12 @@ class ItemLosses(Callback):
     def _add_partner(self, row, i, indices):
         "Return the row with the sample's partner and own weight in `MixUp`, or unchanged without a mixer"
         mixer:Any = mixer_of(self.learn)
-        if getattr(mixer, 'other', None) is None: return row
-        other = int(mixer.other[mixer.part][i])
-        if indices is not None: other = indices[other]
-        share = mixer.lam[mixer.part][i] if len(mixer.lam)>1 else mixer.lam   # a number per sample, or a single one
-        return {'item':row['item'], 'mixed_with':other, 'own_share':share.item(), **row}
+        if getattr(mixer, 'partners', None) is None: return row
+        partner = int(mixer.partners[mixer.samples][i])
+        if indices is not None: partner = indices[partner]
+        share = mixer.lam
+        if len(share)>1: share = share[mixer.samples][i]   # a number per sample, or a single one
+        return {'item':row['item'], 'mixed_with':partner, 'own_share':share.item(), **row}
 
     def shares(self,
         loss:float # loss of the whole batch

@@ -417,7 +417,7 @@ class Runs(History):
 def _plot_branch(ax, name, run, kwargs):
     "Plot a run's losses; a branch begins with a dot, where it left its parent run"
     _,left_at = run.parent or (None,5)   # the first losses of a run are often too large to plot
-    if run.lrs.total<=left_at: return
+    if run.lrs.n_appended<=left_at: return
     first,*_ = _plot_loss(ax, name, run, {'skip_start':left_at, **kwargs})
     if run.parent: ax.plot(first.get_xdata()[:1], first.get_ydata()[:1], 'o', color=first.get_color())
 

@@ -193,7 +193,7 @@ class FullyShard(DistributedTrainer):
         elif self.mp is not None: warn(
             f'FullyShard has no effect in one process, so this trains without {self.mp}. Use `MixedPrecision` there.')
 
-    def _wrap(self, device):
+    def _prepare_model(self, device):
         turns = [type(cb).__name__ for cb in self.learn.cbs if alternates_steps(cb)]
         if turns: raise ValueError(
             f'{turns[0]} steps some of the parameters at a time, and calls parts of the model outside of its forward '

@@ -255,7 +255,7 @@ def test_a_file_waits_for_the_steps_before_it(tmp_path):
 def make_wandb(path, **kw):
     pytest.importorskip('wandb')
     return WandbLogger(mode='offline', settings=dict(silent=True, console='off'), **kw)
-def written(log, id=None): return [r['step'] for f in log._run_files(id or log.id) for r in f.rows()]
+def written(log, id=None): return [r['step'] for f in log._find_run_files(id or log.id) for r in f.rows()]
 def eventually(f, want):
     "Wait until `f()` equals `want`, as W&B's process writes with a delay, and assert it"
     end = time.monotonic()+10
@@ -389,11 +389,11 @@ def test_wandb_failed(tmp_path):
     learn = quiet(path=tmp_path, cbs=[log, LossMonitor('1ba')])
     with pytest.raises(ZeroDivisionError): learn.fit(1, cbs=at('after_batch', throw(ZeroDivisionError()), lambda cb: cb.training and cb.train_iter==2, order=99))
     from wandb.proto.wandb_internal_pb2 import Record
-    eventually(lambda: [r.exit.exit_code for f in log._run_files(log.id) for r in map(Record.FromString, f.records()) if r.WhichOneof('record_type')=='exit'], [1])
+    eventually(lambda: [r.exit.exit_code for f in log._find_run_files(log.id) for r in map(Record.FromString, f.records()) if r.WhichOneof('record_type')=='exit'], [1])
     learn.fit(1)
     log.experiment.finish()
     eventually(lambda: written(log), [1,2,3,4,5])
-    assert len({f.path.stem for f in log._run_files(log.id)})==1
+    assert len({f.path.stem for f in log._find_run_files(log.id)})==1
 
 @pytest.mark.slow
 def test_mlflow(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ LINES = dict(_do_fetched="self._split(self._set_device(self.batch))", _do_one_ba
 @pytest.fixture
 def added(request, monkeypatch):
     "An event behind that line of the loop"
-    for name in ('docs','depth','by'): monkeypatch.setattr(event, name, dict(getattr(event, name)))
+    for name in ('docs','depth','fired_by'): monkeypatch.setattr(event, name, dict(getattr(event, name)))
     event.register('before_something', 'added', depth=4, after='before_batch')
     source,line = textwrap.dedent(inspect.getsource(getattr(Loop, request.param))),LINES[request.param]
     assert source.count(line)==1
