@@ -22,7 +22,7 @@ from learnkit.recovery.nan import ReplayOnOOM
 from learnkit.recovery.nan import RollBackOnNaN
 from learnkit.recovery.nan import SkipNaN
 from learnkit.recovery.file import list_checkpoints, read_checkpoint
-from toys import big_model, slow, throw
+from toys import big_model, few, slow, throw
 
 nan,inf = float('nan'),float('inf')
 BAD = 3,4,9   # the broken batches of an epoch
@@ -76,6 +76,7 @@ class Poison(Callback):
 
 # skipped batches
 
+@few(4)
 @pytest.mark.parametrize('where', ['input', 'loss', 'gradient'])
 @pytest.mark.parametrize('value', [nan, inf, -inf])
 def test_a_skipped_batch_leaves_no_trace(where, value):
@@ -278,6 +279,7 @@ def test_a_resumed_run_knows_its_roll_backs(tmp_path):
 
 # the default: NonFiniteCheck
 
+@few(6)
 @pytest.mark.parametrize('where', ['input', 'loss', 'gradient', 'weight'])
 @pytest.mark.parametrize('value', [nan, inf])
 @pytest.mark.parametrize('bad,n', [(0, 12), (5, 12), (11, 12)])

@@ -11,7 +11,7 @@ from learnkit.recovery.file import read_checkpoint
 from learnkit.data.files import to_serializable
 from learnkit.recovery.export import load_learner
 from learnkit.data.files import read_state
-from toys import slow
+from toys import few, slow
 
 root = Path(__file__).resolve().parents[2]
 
@@ -127,6 +127,7 @@ def same(a, b):
     if isinstance(a, (list,tuple)): return len(a)==len(b) and all(map(same, a, b))
     return a==b
 
+@few(8)
 @pytest.mark.parametrize('name', _names)
 def test_load_rejects_hostile_files(name, tmp_path):
     learn = learner(tmp_path)
@@ -137,6 +138,7 @@ def test_load_rejects_hostile_files(name, tmp_path):
     with pytest.raises(ValueError, match=words): learn.load('x')
     assert same(before, everything(learn)) and sorted(p.name for p in tmp_path.rglob('*'))==['models', 'x.pth']
 
+@few(8)
 @pytest.mark.parametrize('name', _names)
 def test_read_checkpoint_rejects_hostile_files(name, tmp_path):
     learn = learner(tmp_path)
@@ -144,6 +146,7 @@ def test_read_checkpoint_rejects_hostile_files(name, tmp_path):
     with pytest.raises(ValueError, match=words): read_checkpoint(with_note(tmp_path/'step-1.pth', data))
     assert not (tmp_path/'ran').exists()
 
+@few(8)
 @pytest.mark.parametrize('name', _names)
 def test_load_learner_rejects_hostile_files(name, tmp_path):
     learn = learner(tmp_path)
@@ -412,6 +415,7 @@ def unsafe(source):
             found.append(f'line {n.lineno}: torch.load without weights_only')
     return found
 
+@few(20)
 @pytest.mark.parametrize('path', sorted((root/'learnkit').rglob('*.py')), ids=lambda p: p.relative_to(root).as_posix())
 def test_the_package_has_no_way_to_run_code(path):
     source = path.read_text()

@@ -10,6 +10,7 @@ from learnkit.all import (AdamW, Callback, Cancel, CrossEntropyLossFlat, DataLoa
 from learnkit.contrib.sklearn import LearnerClassifier
 from learnkit.callbacks.cycles import BatchEvents
 from learnkit.processes.distributed import DistributedTrainer
+from toys import few
 
 page = Path(__file__).resolve().parents[2]/'nbs/examples/coming_from.ipynb'
 
@@ -51,6 +52,7 @@ def attempt(code, names):
 
 def code_of(ours): return re.findall('`([^`]+)`', ours)
 
+@few(25)
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('system,theirs,ours', ROWS, ids=[f'{s}-{i}' for i,(s,*_) in enumerate(ROWS)])
 def test_row(system, theirs, ours, tmp_path, monkeypatch):

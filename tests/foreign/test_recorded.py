@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import recording
+from toys import few
 
 SYSTEMS = sorted(p.stem for p in recording.folder.glob('*.json'))
 JOBS = [(s, j) for s in SYSTEMS for j in recording.read(s)['jobs']]
@@ -20,6 +21,7 @@ def differences(system): return importlib.import_module(f'learnkit.contrib.{syst
 @cache
 def ours(system, job): return json.loads(json.dumps(importlib.import_module(f'jobs_{system}').ours(job)))
 
+@few(15)
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('system,job', JOBS)
 def test_same_calls_and_values(system, job):

@@ -344,6 +344,7 @@ class OnDevice(lk.TerminateOnNaNCallback):
     "The callback as on an accelerator, where reading the loss makes the host wait"
     def _must_wait(self, loss): return True
 
+@few(6)
 @pytest.mark.parametrize('name', toolkit)
 def test_no_callback_of_the_toolkit_waits_for_the_device(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -6,6 +6,7 @@ from torch import nn
 
 from learnkit.all import (Callback, CheckpointCallback, CombinedLoader, DataLoaders, EMACallback, History, Learner, ParamScheduler, SkipNaN,
                           TorchScheduler, one_cycle)
+from toys import few
 
 def count(f):
     "The number of Python instructions that `f` executes, in all frames that begin meanwhile"
@@ -76,6 +77,7 @@ def log_many(n):
     return log
 
 sizes = dict(metrics=(10, 20, 40), callbacks=(50, 100, 200), fit_with_callbacks=(20, 40, 80), len_of_combined=(1000, 2000, 4000))
+@few(6)
 @pytest.mark.parametrize('what', cases)
 def test_linear(what):
     with warnings.catch_warnings():

@@ -5,6 +5,7 @@ from inspect import signature
 import pytest, torch
 from learnkit.all import event
 from rows import added, fastai_events, renamed, summary, table
+from toys import few
 
 torch.set_num_threads(1)
 sizes = {'0':20, '1A':25, '1B':74, '1C':75, '1D':41}
@@ -13,6 +14,7 @@ shown = {}   # function -> the rows that it shows
 for r in table: shown.setdefault(r.check, []).append(r)
 shown.pop(None, None)
 
+@few(20)
 @pytest.mark.parametrize('check', [pytest.param(f, id=' '.join(r.id for r in rows)) for f,rows in shown.items()])
 def test_rows(check, request):
     "Run each function of the table; the test id lists the rows that it shows"

@@ -22,7 +22,7 @@ import _build
 jobs = 'gan actor_critic distillation byol tabular_cv unet search char_gpt'.split()
 # These start processes that import PyTorch again, or compile
 long = '''30b_fully_shard 35a_signals 20c_several_processes 25c_virtual_shards 15a_fused_step 15b_profile_fused 10c_step_compiler 00a_functional_optim
-    20b_recompute'''.split()
+    20b_recompute 02_watch augment_images toolkit several_training_sets'''.split()
 nbs  = [p for p in sorted((root/'nbs').rglob('*.ipynb')) if not re.search(r'/[._]', p.relative_to(root).as_posix()) and p.stem not in jobs]
 
 def skipped(src, flags):

@@ -24,6 +24,7 @@ def pages_for_users():
     cells = [c for path in found for c in json.loads(path.read_text(encoding='utf-8'))['cells']]
     return '\n'.join([''.join(c['source']) for c in cells] + [path.read_text(encoding='utf-8') for path in root.glob('nbs/examples/*.py')])
 
+@pytest.mark.slow
 def test_each_public_name_of_the_learner_is_for_users(now):
     "Each is in fastai or on a page for users; what only the library uses is private, or an attribute of the run"
     own,text = now["Learner: of these not fastai's"],pages_for_users()
@@ -38,6 +39,7 @@ def test_counts_of_calls_are_reproducible(now):
     assert again['batch'][0]==now['calls in a training batch: own'] and again['checkpoint'][0]==now['calls in a checkpoint: own']
     assert again['fit'][0]==now['calls in a fit of 20 batches: own']>20*again['batch'][0]
 
+@pytest.mark.slow
 def test_the_table_has_each_row_once(now):
     lines = [*table({'then':{'rules of order':['order'], 'gone':1}, 'here':now})]
     assert len(lines)==len({'gone', *now})+1 and lines[0].split()==['then','here']

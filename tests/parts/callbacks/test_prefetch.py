@@ -175,6 +175,7 @@ def test_cancelled_validation(ev):
 EVENTS = '''before_fit before_epoch before_train before_fetch after_fetch before_batch before_pred after_loss after_backward after_step after_batch after_train before_validate
             after_validate after_epoch after_fit cleanup'''.split()
 
+@few(10)
 @pytest.mark.parametrize('error', [ValueError, KeyboardInterrupt])
 @pytest.mark.parametrize('ev', EVENTS)
 def test_an_error_at_any_event(ev, error):

@@ -31,6 +31,7 @@ CBS = dict(none=lambda: (), clip=lambda: (GradientClip(.1),), accumulate=lambda:
            skip=lambda: (SkipNaN(),), fp16=lambda: (MixedPrecision('fp16'),), schedule=lambda: (ParamScheduler(one_cycle(.1)),),
            torch=lambda: (TorchScheduler(partial(torch.optim.lr_scheduler.StepLR, step_size=3)),))
 
+@few(8)
 @pytest.mark.parametrize('opt', OPTS)
 @pytest.mark.parametrize('cbs', CBS)
 def test_to_compare_changes_nothing(opt, cbs):
@@ -128,6 +129,7 @@ def fused(*cbs, n=6, **kw):
         learn.fit(2)
     return learn,cb
 
+@few(6)
 @fusable
 @pytest.mark.parametrize('cbs', ['none','clip','accumulate','ema','schedule'])
 @pytest.mark.parametrize('opt', OPTS)
