@@ -300,7 +300,7 @@ def test_memory_of_the_device():
     learn = learner(cbs=[lambda: lk.MemoryMonitor('1ba')], opt_func=torch.optim.SGD)
     learn.fit(1)
     h = learn.memory_monitor.history
-    assert all(0<a<=p for a,p in zip(h['allocated'], h['peak_allocated'])) and learn.memory_monitor.where.type==DEV
+    assert all(0<a<=p for a,p in zip(h['allocated'], h['peak_allocated'])) and learn.memory_monitor.measured_device.type==DEV
 
 def test_out_of_memory_is_replayed():
     full = iter([True])
