@@ -112,7 +112,7 @@ WAYS = dict(
     batch_sampler=dict(batch_sampler=BatchSampler(RandomSampler(range(N)), BS, False)))
 CASES = [(cls, way) for cls in (Map, Stream) for way in WAYS if cls is Map or way not in ('subset','batch_sampler')]
 
-@few(6, 38)
+@few(6, 22)
 @pytest.mark.parametrize('cls,way', CASES)
 def test_each_worker_sees_each_epoch_and_what_callbacks_set(cls, way):
     "Persistent workers used to see the values of the first epoch in each epoch"
@@ -128,7 +128,7 @@ def test_workers_see_each_epoch_with_callbacks_that_wrap_the_loader(cls, cb, tmp
     dl = make_loader(cls, workers=2)
     assert_all_seen(train(dl, cb(), path=tmp_path)[0], 2)
 
-@few(3, 9)
+@few(3, 5)
 @pytest.mark.parametrize('k', [3, 4, 6, 9])
 @pytest.mark.parametrize('cls,way', [(cls, way) for cls,way in CASES if way in ('main','new','two','seeded','torchdata')])
 def test_a_resumed_run_sees_the_same_values(cls, way, k, tmp_path):

@@ -13,7 +13,7 @@ TABLE = Path(__file__).with_name('kinds.json')   # which the page on resuming pr
 CASES = [(kind, workers) for kind,make in KINDS.items() for workers in WORKERS if make.with_workers or workers=='none']
 
 @pytest.mark.parametrize('kind,workers', CASES)
-@few(1)
+@few(1, 3)
 def test_exact_or_reported(kind, workers, tmp_path):
     "The result is exact or a warning, as the table says: killed in the first or third epoch, or between two epochs"
     if kind.startswith('torchdata'): pytest.importorskip('torchdata.stateful_dataloader')

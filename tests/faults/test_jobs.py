@@ -24,8 +24,8 @@ class _Watch(_lk.Callback):
     "Counts the batches of all fits, and kills at number `kill_at`, with some of them after the last checkpoint"
     order,run_valid,modes,acts,n,learners = 99,False,('fit',),'nothing',0,[]
     def after_batch(self):
-        _Watch.n_fits += 1
-        if _Watch.n_fits=={kill_at}: _os.kill(_os.getpid(), _signal.SIGKILL)
+        _Watch.n += 1
+        if _Watch.n=={kill_at}: _os.kill(_os.getpid(), _signal.SIGKILL)
 
 def _watch(learn):
     _Watch.learners.append(learn)
@@ -50,7 +50,7 @@ def _print_of(v):
     if isinstance(v, (int,float,str,bool)): return repr(v)
 _end = {{k:_print_of(v) for k,v in [*globals().items()] if k[:1]!='_' and k not in ('In','Out','exit','quit')}}
 _end.update(learners=_print_of(_Watch.learners), rng=[repr(_random.random()), repr(_lk.torch.rand(()).item())], n=None)
-_Path({folder!r}, 'end.json').write_text(_json.dumps(dict(n=_Watch.n_fits, end=_end)))
+_Path({folder!r}, 'end.json').write_text(_json.dumps(dict(n=_Watch.n, end=_end)))
 '''
 
 @pytest.fixture(scope='module')

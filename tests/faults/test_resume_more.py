@@ -42,7 +42,7 @@ class Skip(Callback):
     def before_fetch(self):
         if self.learn.training and self.learn.iter%3==1: raise CancelBatch
 
-@few(2, 6)
+@few(2, 3)
 @pytest.mark.parametrize('k', [2, *slow(3, 8, 9)])
 @pytest.mark.parametrize('limit', [False, True])
 @pytest.mark.parametrize('data', [Noisy, Stream])
@@ -69,7 +69,7 @@ class Fixed(Noisy):
 
 def in_workers(persistent=True, shuffle=False): return DataLoader(Fixed(), BS, shuffle=shuffle, num_workers=1, persistent_workers=persistent)
 
-@few(1, 5)
+@few(1, 3)
 @pytest.mark.parametrize('k', [PER+2, *slow(3, 2*PER+1)])
 @pytest.mark.parametrize('shuffle', [False, True])
 @pytest.mark.parametrize('training', [0, *slow(1)])

@@ -212,7 +212,7 @@ def alone(path):
     return in_run(path) or re.match(r'learn\.(final_record|model|_metrics|loss_func)\b', path) is not None
 
 # these are set in each phase, depend on time, or are the result of FetchPredsCallback
-LIVE = r"\.(device_type|stopwatch|ran|preds)\b"
+LIVE = r"\.(device_type|stopwatch|was_running|preds)\b"
 class Looks(Callback):
     "Calls `look` at one event of each epoch, and records what it changed"
     def __init__(self, look, ev, order=0, training=True):

@@ -33,7 +33,7 @@ from toys import at, few, slow, throw
 
 dynamo = pytest.importorskip('torch._dynamo')
 pytestmark = [pytest.mark.slow,   # the first program costs 15 seconds; the notebooks compile some in `make test`
-              few(0, 4),   # so many cases of each test; all with LEARNKIT_SWEEP=1
+              few(0, 2),   # so many cases of each test; all with LEARNKIT_SWEEP=1
               pytest.mark.skipif(compile_config() is None, reason='this PyTorch compiles no backward pass'),
               pytest.mark.skipif(not shutil.which(os.environ.get('CXX', 'g++')), reason='there is no C++ compiler'),
               pytest.mark.filterwarnings('error:this fit')]
