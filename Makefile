@@ -21,7 +21,7 @@ help:  ## list these targets
 demo: $(READY)  ## train on handwritten digits, save, load in a fresh process, predict, draw
 	$(PY) nbs/examples/digits.py
 
-test: $(READY)  ## run the notebooks and the tests, but not what is slow: 5 to 6 minutes on two cores
+test: $(READY)  ## run the notebooks and the tests, but not what is slow: 6 to 7 minutes on two cores
 	$(PY) $(TESTS) -m 'not slow'
 
 test-slow: $(READY)  ## run the slow and exhaustive tests alone
