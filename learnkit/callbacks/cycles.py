@@ -165,7 +165,7 @@ class Cycles(Callback):
         if self.learn is not None: self.learn.cycle = self.n
 
 # %% ../../nbs/callbacks/50c_batch_events.ipynb #9d705c83
-event.register('before_train_batch', 'an attempt at a training batch begins; `attempt` counts from 0',
+event.register('before_train_batch', 'an attempt to train on a batch begins; `attempt` counts from 0',
                depth=3, after='before_batch', fired_by='BatchEvents')
 event.register('after_train_batch', 'the gradients are final: the optimizer steps next',
                depth=4, after='before_step', fired_by='BatchEvents')

@@ -146,6 +146,7 @@ def bench_beside(rounds, n=400):
         for k,(f,make) in beside(Path(path)).items():
             alone,got = in_turn(rounds, timed(partial(hand, f)), learnkit=timed(partial(ours, make)))
             dear[k],ratios[k] = alone/base,got['learnkit']
-    show('The toolkit: a step with the callback, against the same by hand', f'{base*1e6/n:.0f} µs a step without any', ratios, more=more)
+    what = 'The toolkit: a step with the callback, against a hand-written loop that does the same'
+    show(what, f'{base*1e6/n:.0f} µs a step without any', ratios, more=more)
     for k,v in more.items(): print(f'  {k}: {v}')
     show('What each costs by hand: a step with it, against one without', f'{base*1e6/n:.0f} µs a step', {k:(v, v, v) for k,v in dear.items()}, first='without')

@@ -37,8 +37,8 @@ def bench_fused(rounds):
             'learnkit, fused':                          fits(opt_func, True),
             'learnkit, fused, without guards':          fits(opt_func, True, unguarded),
             'learnkit, fused, TrainEvalCallback only':  fits(opt_func, True, default_cbs=False, cbs=TrainEvalCallback),
-            'learnkit, with EMA (by hand without)':        fits(opt_func, False, more=[EMACallback]),
-            'learnkit, with EMA (by hand without), fused': fits(opt_func, True, more=[EMACallback])})
+            'learnkit, with EMA (loop without)':        fits(opt_func, False, more=[EMACallback]),
+            'learnkit, with EMA (loop without), fused': fits(opt_func, True, more=[EMACallback])})
         show(f'A training step of a tiny network (32-64-10, batches of 32, {opt_func.__name__})', f'{base*1e6/len(batches):.0f} µs', ratios)
     bench_accumulating(rounds, batches)
     bench_sentences(rounds)

@@ -74,19 +74,23 @@ def ratios(
     "The tables of `parts` that are ratios to the loop by hand"
     return [e for p in parts for e in entries(res, p) if e['first']=='by hand' and not e['unit']]
 
+def base_name(first):
+    "The name in a sentence of what the ratios are relative to"
+    return 'a hand-written loop' if first=='by hand' else first
+
 def slower(
     res, # from `load`
     by=.02 # how much is called slower
 ) -> list: # texts
-    "Where a peer was faster than learnkit by more than `by`, or learnkit slower than by hand"
+    "Where a peer was faster than learnkit by more than `by`, or learnkit slower than a hand-written loop"
     found = []
     for e in entries(res, 'peers'):
         if 'learnkit' not in e['rows']: continue
         own,name = e['rows']['learnkit'][0],columns[e['job']]
-        if not e['unit'] and own>1+by: found.append(f'{name}: by hand (learnkit takes {text(own)} times as long)')
+        if not e['unit'] and own>1+by: found.append(f'{name}: a hand-written loop (learnkit takes {text(own)} times as long)')
         found += [f'{name}: {n} ({cell(r, units[e["job"]])}; learnkit {cell(e["rows"]["learnkit"], units[e["job"]])})'
                   for n,r in e['rows'].items() if n!='learnkit' and r[0]<own*(1-by)]
-    found += [f"{e['what']}: {n} takes {text(r[0])} times as long as {e['first']}" for e in ratios(res, alone)
+    found += [f"{e['what']}: {n} takes {text(r[0])} times as long as {base_name(e['first'])}" for e in ratios(res, alone)
               for n,r in e['rows'].items() if r[0]>1+by and not n.startswith(others)]
     return found
 

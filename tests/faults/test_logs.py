@@ -178,7 +178,7 @@ def test_another_learner_begins_a_new_log(tmp_path):
 
 @pytest.mark.parametrize('make', [CSVLogger, JsonLogger])
 def test_append_and_resume_raise(make, tmp_path):
-    "After a kill before the first checkpoint, rows of this run cannot be told from older ones, and were logged twice"
+    "After a kill before the first checkpoint, rows of this run cannot be distinguished from older ones, and were logged twice"
     learn = quiet(path=tmp_path, cbs=[make(append=True), CheckpointCallback('1ba')])
     with pytest.raises(ValueError, match='Omit `append`'): learn.fit(1, resume='auto')
     assert not (tmp_path/'log.jsonl').exists()

@@ -1,5 +1,5 @@
 """What a review of other libraries' own tests found worse, wrong or missing in learnkit: one case for each, by the name
-of their test, with the behaviour that it requires; those left out are listed with a reason. The table in
+of their test, with the behaviour that it requires; those omitted are listed with a reason. The table in
 `coming_from.ipynb` is counted from this file."""
 import json, re, warnings
 from functools import partial

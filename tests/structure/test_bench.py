@@ -303,10 +303,10 @@ def test_texts():
     assert plot.as_csv([['a','b,c'], ['1','']])=='a,"b,c"\n1,\n'
 
 def test_what_is_slower_is_reported():
-    assert plot.slower(RES)==['get_preds: by hand (learnkit takes 1.10 times as long)',
+    assert plot.slower(RES)==['get_preds: a hand-written loop (learnkit takes 1.10 times as long)',
                               'start of fit: A (2.00 ms (2.00–2.00); learnkit 4.00 ms (3.50–5.00))']
     own = dict(RES['results'][-1], rows={'learnkit':[1.03, 1., 2.], 'learnkit, fused':[1.01, 1., 2.], 'by hand, otherwise':[3., 3., 3.]})
-    assert plot.slower(dict(results=[own, dict(own, first='SGD'), dict(own, unit=' ms'), dict(own, part='toolkit')]))==['S: learnkit takes 1.03 times as long as by hand']
+    assert plot.slower(dict(results=[own, dict(own, first='SGD'), dict(own, unit=' ms'), dict(own, part='toolkit')]))==['S: learnkit takes 1.03 times as long as a hand-written loop']
 
 def test_plot(tmp_path):
     fig = plot.plot(RES, tmp_path/'p.png')
