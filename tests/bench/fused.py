@@ -11,9 +11,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
-from tools import Rows, as_is, cpu, extremes, fit_by_hand, in_turn, show, spread, steps, timed, tiny, unseen
+from tools import Rows, as_is, cpu, extremes, plain_fit, compare, show, spread, steps, timed, tiny, unseen
 
-def by_hand(model, opt, batches):
+def plain_loop(model, opt, batches):
     for xb,yb in batches:
         F.cross_entropy(model(xb), yb).backward()
         opt.step()
@@ -32,7 +32,7 @@ def bench_fused(rounds):
     for opt_func in (torch.optim.SGD, torch.optim.AdamW, torch.optim.NAdam):
         model = tiny()
         opt = opt_func(model.parameters(), lr=.001)
-        base,ratios = in_turn(rounds, timed(lambda: by_hand(model, opt, batches)), **{
+        base,ratios = compare(rounds, timed(lambda: plain_loop(model, opt, batches)), **{
             'learnkit':                                 fits(opt_func, False),
             'learnkit, fused':                          fits(opt_func, True),
             'learnkit, fused, without guards':          fits(opt_func, True, unguarded),
@@ -60,7 +60,7 @@ def bench_accumulating(rounds, batches, n=4):
     def fits(*cbs):
         learn = Learner(DataLoaders(batches), tiny(), F.cross_entropy, torch.optim.SGD, lr=.001)
         return timed(lambda: learn.fit(1, cbs=[GradientAccumulation(n*len(batches[0][1])), *cbs]))
-    base,ratios = in_turn(rounds, timed(accumulate), **{'learnkit':fits(), 'learnkit, fused':fits(FusedStep())})
+    base,ratios = compare(rounds, timed(accumulate), **{'learnkit':fits(), 'learnkit, fused':fits(FusedStep())})
     show('A batch of a tiny network, a step every four batches (SGD)', f'{base*1e6/len(batches):.0f} µs', ratios)
 
 class Words(torch.nn.Module):
@@ -81,7 +81,7 @@ def bench_sentences(rounds):
     def fits(*cbs):
         learn = Learner(DataLoaders(batches), Words(), F.cross_entropy, torch.optim.AdamW, lr=.001)
         return timed(lambda: learn.fit(1, cbs=cbs))
-    base,ratios = in_turn(rounds, timed(lambda: by_hand(model, opt, batches)), **{
+    base,ratios = compare(rounds, timed(lambda: plain_loop(model, opt, batches)), **{
         'learnkit':fits(), 'learnkit, fused, dynamic':fits(FusedStep(dynamic=True)), 'learnkit, fused':fits(FusedStep())})
     show('A step of sentences of 5 to 44 words (AdamW)', f'{base*1e6/len(batches):.0f} µs', ratios)
 
@@ -121,7 +121,7 @@ class Clocked(Rows):
         if idxs[-1]==len(self)-1:   self.spent = cpu()-self.start
         return super().__getitems__(idxs)
 
-def compiled_by_hand(model, opt, batches):
+def plain_compiled(model, opt, batches):
     "The loop by hand with all of a step compiled: model and loss, the gradients with them, and the optimizer"
     opt = opt(model.parameters())
     loss_of,step = torch.compile(lambda xb, yb: F.cross_entropy(model(xb), yb)),torch.compile(lambda: opt.step())
@@ -141,7 +141,7 @@ def ways():
         learn.fit(1)
     others = {n:libraries[n].fit for n in ('Lightning','HF Trainer') if there(n)}
     def compiled(fit): return lambda model, opt, batches: fit(torch.compile(model), opt, batches)
-    return {'by hand':fit_by_hand, 'by hand, model compiled':compiled(fit_by_hand), 'by hand, loss and step compiled':compiled_by_hand, 'learnkit':learnkit,
+    return {'by hand':plain_fit, 'by hand, model compiled':compiled(plain_fit), 'by hand, loss and step compiled':plain_compiled, 'learnkit':learnkit,
             'learnkit, compile(regional=True)':partial(learnkit, regional=True), 'learnkit, fused':lambda *args: learnkit(*args, FusedStep()),
             **others, **{f'{n}, compiled':compiled(f) for n,f in others.items()}}
 
@@ -212,15 +212,15 @@ from torch import nn
 from torch.nn import functional as F
 from learnkit import DataLoaders, Learner, accuracy
 from learnkit.speed.fused import FusedStep
-from tools import convnet, fit_by_hand, images
+from tools import convnet, plain_fit, images
 torch.set_num_threads(1)
 def linear(): return nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
 x,y = images()
 train,valid = ([*zip(a.split(n), b.split(n))] for a,b,n in ((x[:1500], y[:1500], {bs}), (x[1500:], y[1500:], 64)))
-def by_hand(): fit_by_hand({model}(), partial(torch.optim.Adam, lr=1e-3), train, valid, {epochs})
+def plain_loop(): plain_fit({model}(), partial(torch.optim.Adam, lr=1e-3), train, valid, {epochs})
 def fused(): Learner(DataLoaders(train, valid), {model}(), F.cross_entropy, torch.optim.Adam, lr=1e-3, metrics=accuracy).fit({epochs}, cbs=FusedStep())
 times = []
-for f in (by_hand, fused)*2:
+for f in (plain_loop, fused)*2:
     start = time.perf_counter()
     f()
     times.append(time.perf_counter() - start)

@@ -8,7 +8,7 @@ a batch from memory that is not pinned. A loop shows in the device's idle time, 
 import importlib.util, tempfile, time, warnings
 from contextlib import nullcontext
 from functools import partial
-from tools import F, by_hand, in_turn, learner, nn, peak, show, spread, timed, tiny, torch, unseen
+from tools import F, plain_loop, compare, learner, nn, peak, show, spread, timed, tiny, torch, unseen
 from torch.profiler import ProfilerActivity, profile
 
 # what is trained
@@ -95,7 +95,7 @@ class Moved:
     def __init__(self, batches, device): self.batches,self.device = batches,device
     def __iter__(self): return ((xb.to(self.device, non_blocking=True), yb.to(self.device, non_blocking=True)) for xb,yb in self.batches)
 
-def hand(net, batches, device): return by_hand(batches, model=net().to(device))
+def hand(net, batches, device): return plain_loop(batches, model=net().to(device))
 
 def ours(net, batches, device, cbs=None, change=None, **kw):
     "By learnkit, with its default callbacks; the bar, which reads the loss when it is drawn, is drawn at the end only"
@@ -231,7 +231,7 @@ def bench_throughput(rounds, device='cuda', n=200, nets=nets):
         def run(loop, batches, **kw): return timed(lambda: loop(net, batches, device, **kw), clock(device))
         others = {'learnkit':run(ours, there), 'by hand, batches from pinned memory':run(hand, Moved(here, device)),
                   'learnkit, batches from pinned memory':run(ours, here), 'learnkit, batches from ordinary memory':run(ours, host)}
-        base,ratios = in_turn(rounds, run(hand, there), **others)
+        base,ratios = compare(rounds, run(hand, there), **others)
         show(f'Training {name}: time, beside that of the loop by hand, all batches on the device',
              f'{sum(len(xb) for xb,_ in host)/base:,.0f} items a second', ratios)
 
@@ -244,7 +244,7 @@ def bench_forms(rounds, device='cuda', n=50, nets=nets | large):
             if 'channels' in form and batches[0][0].ndim!=4: continue
             if 'fp8' in form and not any(map(can_be_float8, net().modules())): continue
             def fit(**kw): return ours(net, batches, device, **{k:v() if k=='cbs' else v for k,v in kw.items()})
-            base,ratios = in_turn(rounds, timed(lambda: hand_in(net, batches, device, **by), clock(device)),
+            base,ratios = compare(rounds, timed(lambda: hand_in(net, batches, device, **by), clock(device)),
                                   **{'learnkit':timed(lambda: fit(**own), clock(device))})
             show(f'Training {name}, {form}', f'{sum(len(xb) for xb,_ in batches)/base:,.0f} items a second', ratios)
 

@@ -68,10 +68,10 @@ def of_tensors(n, steps=20):
     start = time.process_time(); learn.fit(1); ours = time.process_time()-start
     model = Many()
     opt = torch.optim.SGD(model.parameters(), lr=1e-3)
-    def by_hand():
+    def plain_loop():
         for _ in range(steps): model(b[0]).mean().backward(); opt.step(); opt.zero_grad()
-    by_hand()
-    start = time.process_time(); by_hand(); hand = time.process_time()-start
+    plain_loop()
+    start = time.process_time(); plain_loop(); hand = time.process_time()-start
     return ours/n/steps*1e6,hand/n/steps*1e6
 
 def of_columns(n, batches=20):

@@ -1,8 +1,10 @@
-"""learnkit beside the loop that one would write by hand, in one process"""
+"""learnkit compared with hand-written loops, in one process"""
 import subprocess, sys, tempfile
 from functools import partial
 from pathlib import Path
-from tools import F, Rows, as_is, by_hand, convnet, extremes, fit_by_hand, images, importing, in_turn, learner, many, nn, predict_by_hand, show, spread, steps, timed, tiny, torch
+from tools import (F, Rows, as_is, compare, convnet, extremes, images, importing, learner, many, nn, plain_fit,
+                   plain_loop, plain_predict, show, spread, steps, timed, tiny, torch)
+from torch.optim.lr_scheduler import ExponentialLR
 from torch.utils.data import DataLoader, TensorDataset
 
 def us(base, n): return f'{base*1e6/n:.0f} µs a step'
@@ -12,9 +14,12 @@ def us(base, n): return f'{base*1e6/n:.0f} µs a step'
 def bench_step(rounds, n=1000):
     from learnkit import TrainEvalCallback
     batches = steps(n)
-    base,ratios = in_turn(rounds, timed(lambda: by_hand(batches)),
-        **{'learnkit, default callbacks and progress bar': timed(lambda: learner(batches).fit(1)),
-           'learnkit, TrainEvalCallback only':             timed(lambda: learner(batches, default_cbs=False, cbs=TrainEvalCallback).fit(1))})
+    def plain():    plain_loop(batches)
+    def default():  learner(batches).fit(1)
+    def one_only(): learner(batches, default_cbs=False, cbs=TrainEvalCallback).fit(1)
+    base,ratios = compare(rounds, timed(plain), **{
+        'learnkit, default callbacks and progress bar': timed(default),
+        'learnkit, TrainEvalCallback only':             timed(one_only)})
     show('A training step of a tiny network (32-64-10, batches of 32, SGD)', us(base, n), ratios)
 
 def bench_callbacks(rounds, n=500):
@@ -24,15 +29,22 @@ def bench_callbacks(rounds, n=500):
         def before_epoch(self): pass
     class HandlesOne(Callback):
         def before_batch(self): pass
-    def fit(cls, k): learn = learner(batches, cbs=[cls() for _ in range(k)]); return timed(lambda: learn.fit(1))
-    kinds = {'handle no batch event':HandlesNone, 'handle one each batch':HandlesOne}
-    base,ratios = in_turn(rounds, fit(HandlesNone, 0), **{f'{k} more that {what}':fit(cls, k) for what,cls in kinds.items() for k in (10, 100)})
+    def fit(cls, count):
+        learn = learner(batches, cbs=[cls() for _ in range(count)])
+        return timed(lambda: learn.fit(1))
+    base,ratios = compare(rounds, fit(HandlesNone, 0), **{
+        '10 more that handle no batch event':   fit(HandlesNone, 10),
+        '100 more that handle no batch event':  fit(HandlesNone, 100),
+        '10 more that handle one each batch':   fit(HandlesOne, 10),
+        '100 more that handle one each batch':  fit(HandlesOne, 100)})
     show('More callbacks: ratio to the default ones alone', us(base, n), ratios, first='the default ones')
 
 def toolkit():
-    "The toolkit, each callback by the name that it has in the table"
+    "Return the toolkit: functions that make each callback, by its name in the table"
     import learnkit.all as lk
-    exponential = lambda o: torch.optim.lr_scheduler.ExponentialLR(o, .999)
+    def exponential(opt): return ExponentialLR(opt, .999)
+    def nothing(learn): return None
+    def checkpoint(**kwargs): return lk.CheckpointCallback('100ba', overwrite=True, **kwargs)
     return {
         'GradientAccumulation (every 4th batch)': lambda: lk.GradientAccumulation(128),
         'GradientClip':                           lk.GradientClip,
@@ -52,227 +64,318 @@ def toolkit():
         'SaveModelCallback':                      lambda: lk.SaveModelCallback('train_loss'),
         'ReduceLROnPlateau':                      lambda: lk.ReduceLROnPlateau('train_loss'),
         'ThresholdStopper':                       lambda: lk.ThresholdStopper(0, 'train_loss'),
-        "EveryCallback '100ba'":                  lambda: lk.EveryCallback(lambda learn: None, '100ba'),
+        "EveryCallback '100ba'":                  lambda: lk.EveryCallback(nothing, '100ba'),
         'MCDropoutCallback':                      lk.MCDropoutCallback,
-        'learn.on, every=100':                    lambda: lk.OnCallback(lambda learn: None, 'after_batch', lk.Filter(every=100)),
-        "CheckpointCallback '100ba'":             lambda: lk.CheckpointCallback('100ba', overwrite=True),
-        "CheckpointCallback '100ba', background": lambda: lk.CheckpointCallback('100ba', overwrite=True, background=True)}
+        'learn.on, every=100':                    lambda: lk.OnCallback(nothing, 'after_batch', lk.Filter(every=100)),
+        "CheckpointCallback '100ba'":             checkpoint,
+        "CheckpointCallback '100ba', background": lambda: checkpoint(background=True)}
 
 def bench_toolkit(rounds, n=400):
     batches = steps(n)
     with tempfile.TemporaryDirectory() as path:
-        def fit(make): return timed(lambda: learner(batches, cbs=make and make(), path=path).fit(1))
-        base,ratios = in_turn(rounds, fit(None), **{k:fit(f) for k,f in toolkit().items()})
-    show('The toolkit: a step with one more callback, against the default ones alone', us(base, n), ratios, first='the default ones')
+        def fit(make):
+            def train():
+                cbs = make() if make else None
+                learner(batches, cbs=cbs, path=path).fit(1)
+            return timed(train)
+        base,ratios = compare(rounds, fit(None), **{name:fit(make) for name,make in toolkit().items()})
+    what = 'The toolkit: a step with one more callback, against the default ones alone'
+    show(what, us(base, n), ratios, first='the default ones')
 
-# optimizers: how much of a step is theirs, and whether another way to compute them gives the same bits
+# optimizers: how much of a step is theirs, and whether other ways to compute it are bitwise identical
 
 def weights(model): return nn.utils.parameters_to_vector(model.parameters()).detach()
 
+def difference(weights, expected):
+    "Return in words how far `weights` are from those that were `expected`"
+    if torch.equal(weights, expected): return 'the same bits'
+    return f'differs by {(weights-expected).abs().max():.0e} after 100 steps'
+
 def bench_optimizers(rounds, n=500):
-    batches,ways = steps(n),{' one by one':dict(foreach=False), ', foreach=True':dict(foreach=True), ', fused=True':dict(fused=True)}
+    batches = steps(n)
     def fit(opt): learner(batches, opt).fit(1)
-    def after(opt):
+    def weights_after_100_steps(opt):
         learn = learner(batches[:100], opt)
         with learn.no_bar(), learn.no_logging(): learn.fit(1)
         return weights(learn.model)
-    def note(got, plain): return 'the same bits' if torch.equal(got, plain) else f'differs by {(got-plain).abs().max():.0e} after 100 steps'
     for cls in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
-        opts = {f'{cls.__name__}{k}':partial(cls, **kw) for k,kw in ways.items()}
-        base,ratios = in_turn(rounds, timed(lambda: fit(torch.optim.SGD)), **{k:timed(partial(fit, o)) for k,o in opts.items()})
-        plain,*others = opts
-        notes = {plain:'', **{k:': ' + note(after(opts[k]), after(opts[plain])) for k in others}}
-        show(f'A step with {cls.__name__}, ratio to SGD as it comes', us(base, n), {k+notes[k]:r for k,r in ratios.items()}, first='SGD')
+        one_by_one = f'{cls.__name__} one by one'
+        opts = {one_by_one:                         partial(cls, foreach=False),
+                f'{cls.__name__}, foreach=True':    partial(cls, foreach=True),
+                f'{cls.__name__}, fused=True':      partial(cls, fused=True)}
+        fits = {name:timed(partial(fit, opt)) for name,opt in opts.items()}
+        base,ratios = compare(rounds, timed(partial(fit, torch.optim.SGD)), **fits)
+        expected = weights_after_100_steps(opts[one_by_one])
+        rows = {one_by_one:ratios.pop(one_by_one)}
+        for name,ratio in ratios.items():
+            found = weights_after_100_steps(opts[name])
+            rows[f'{name}: {difference(found, expected)}'] = ratio
+        show(f'A step with {cls.__name__}, ratio to SGD as it comes', us(base, n), rows, first='SGD')
 
-# the digits: a whole job, and what it costs to be able to go on
+# the digits: a whole job, and the cost of checkpoints to resume it from
 
 def loaders():
     x,y = images()
-    return DataLoader(TensorDataset(x[:1500], y[:1500]), 64, shuffle=True),DataLoader(TensorDataset(x[1500:], y[1500:]), 64)
+    train = DataLoader(TensorDataset(x[:1500], y[:1500]), 64, shuffle=True)
+    valid = DataLoader(TensorDataset(x[1500:], y[1500:]), 64)
+    return train,valid
 
-def digits_learner(train, valid, **kw):
+adam = partial(torch.optim.Adam, lr=1e-3)
+
+def digits_learner(train, valid, **kwargs):
     from learnkit import DataLoaders, Learner, accuracy
-    return Learner(DataLoaders(train, valid), convnet(), F.cross_entropy, torch.optim.Adam, lr=1e-3, metrics=accuracy, **kw)
+    dls = DataLoaders(train, valid)
+    return Learner(dls, convnet(), F.cross_entropy, torch.optim.Adam, lr=1e-3, metrics=accuracy, **kwargs)
 
 def bench_digits(rounds, epochs=2):
     train,valid = loaders()
-    base,ratios = in_turn(rounds, timed(lambda: fit_by_hand(convnet(), partial(torch.optim.Adam, lr=1e-3), train, valid, epochs)),
-        **{'learnkit, accuracy, progress bar': timed(lambda: digits_learner(train, valid).fit(epochs))})
+    def plain(): plain_fit(convnet(), adam, train, valid, epochs)
+    def own():   digits_learner(train, valid).fit(epochs)
+    base,ratios = compare(rounds, timed(plain), **{'learnkit, accuracy, progress bar': timed(own)})
     show('The digits: two epochs of a small convolutional network, with validation', f'{base:.2f} s', ratios)
 
 def bench_checkpoint(rounds, epochs=9):
     from learnkit import CheckpointCallback
     train,valid = loaders()
-    def fit(**kw):
-        def _f():
+    def fit(**kwargs):
+        def train_in_fresh_folder():
+            cbs = CheckpointCallback('100ba', **kwargs) if kwargs else None
             with tempfile.TemporaryDirectory() as path:
-                digits_learner(train, valid, path=path, cbs=CheckpointCallback('100ba', **kw) if kw else None).fit(epochs)
-        return timed(_f)
-    base,ratios = in_turn(min(rounds, 15), fit(), **{"'100ba'": fit(keep=3), "'100ba', in the background": fit(keep=3, background=True)})
+                digits_learner(train, valid, path=path, cbs=cbs).fit(epochs)
+        return timed(train_in_fresh_folder)
+    base,ratios = compare(min(rounds, 15), fit(), **{
+        "'100ba'":                    fit(keep=3),
+        "'100ba', in the background": fit(keep=3, background=True)})
     show('A checkpoint every 100 batches: nine epochs of the digits', f'{base:.2f} s', ratios, first='without')
 
-# predictions: time, and memory of a process of its own
+# predictions: time, and memory in a separate process
 
-def preds_setup(who, rows=200_000):
-    "A function that predicts, by hand or with a Learner"
-    from learnkit import DataLoaders, Learner   # in both, so that their processes differ in nothing else
-    model,dl = tiny(),many(rows)
-    if who=='hand': return lambda: predict_by_hand(model, dl)
+def predictor(who, rows=200_000):
+    "Return a function that predicts, with a hand-written loop ('plain') or with a Learner ('learnkit')"
+    from learnkit import DataLoaders, Learner   # for both, so that their processes differ in nothing else
+    model = tiny()
+    dl = many(rows)
+    if who=='plain': return lambda: plain_predict(model, dl)
     learn = Learner(DataLoaders(dl, dl), model, F.cross_entropy)
-    return lambda: learn.get_preds(act=lambda o: o)   # what the model gives, as by hand: no softmax
+    return lambda: learn.get_preds(act=as_is)   # the outputs of the model, as in the hand-written loop: no softmax
 
-def in_child(who):
-    "The peak of memory in a process of its own"
-    code = f'from own import preds_setup; from tools import peak; print(peak(preds_setup({who!r})))'
-    return float(subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent).stdout)
+def peak_in_process(who):
+    "Return the peak of memory of predictions in a fresh process"
+    code = f'from own import predictor; from tools import peak; print(peak(predictor({who!r})))'
+    here = Path(__file__).parent
+    printed = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True, cwd=here).stdout
+    return float(printed)
 
 @torch.no_grad()
 def predict_in_place(model, batches, rows):
-    "By hand, into tensors that are made beforehand: less memory, more copying"
+    "Predict into tensors that are allocated before the first batch: less memory, more copying"
     model.eval()
-    preds,targs,i = torch.empty(rows, 10),torch.empty(rows, dtype=torch.long),0
+    preds = torch.empty(rows, 10)
+    targs = torch.empty(rows, dtype=torch.long)
+    i = 0
     for xb,yb in batches:
         j = i + len(xb)
-        preds[i:j],targs[i:j],i = model(xb),yb,j
+        preds[i:j] = model(xb)
+        targs[i:j] = yb
+        i = j
     return preds,targs
 
 def known_rows(batches):
-    "How many rows there are, if that is known before the first batch"
+    "Return the number of rows, or None if it is not known before the first batch"
     if isinstance(batches, list): return len(batches[0][0])*(len(batches)-1) + len(batches[-1][0])
-    return len(batches.dataset) if isinstance(batches, DataLoader) else None
+    if isinstance(batches, DataLoader): return len(batches.dataset)
 
-def put(out, t, i, n):
-    "Copy a batch into the results, which the first one allocates; a batch of another kind is an error"
-    t = t.detach()
-    if out is None: out = torch.empty(n, *t.shape[1:], dtype=t.dtype)
-    if t.shape[1:]!=out.shape[1:] or t.dtype is not out.dtype or i+len(t)>n: raise ValueError(f'batch {tuple(t.shape)} of {t.dtype} does not fit')
-    out[i:i+len(t)].copy_(t)
+def copy_batch(out, batch, i, n):
+    "Copy a batch to row `i` of `out`, whose `n` rows the first batch allocates; raise if the batch does not fit"
+    batch = batch.detach()
+    if out is None: out = torch.empty(n, *batch.shape[1:], dtype=batch.dtype)
+    if batch.shape[1:]!=out.shape[1:] or batch.dtype is not out.dtype or i+len(batch)>n:
+        raise ValueError(f'batch {tuple(batch.shape)} of {batch.dtype} does not fit')
+    out[i:i+len(batch)].copy_(batch)
     return out
 
 @torch.no_grad()
+def predict_copies(model, batches):
+    "Return copies of all predictions and targets, of which the number is not known"
+    preds,targs = [],[]
+    for xb,yb in batches:
+        preds.append(model(xb).detach().clone())
+        targs.append(yb.detach().clone())
+    return torch.cat(preds),torch.cat(targs)
+
+@torch.no_grad()
+def predict_in_known_rows(model, batches, n):
+    "Copy predictions and targets into tensors of `n` rows"
+    preds = targs = None
+    i = 0
+    for xb,yb in batches:
+        pred = model(xb)
+        preds = copy_batch(preds, pred, i, n)
+        targs = copy_batch(targs, yb, i, n)
+        i += len(pred)
+    return preds[:i],targs[:i]
+
 def predict_the_same_job(model, batches):
-    """By hand, more of what `get_preds` does: results in memory of their own size, each batch copied when it arrives, as its memory may be used
-    again, and checked to fit; modes and random state as before, even after an error. Without events, cancelled batches and a bar"""
-    n,modes,rng = known_rows(batches),[(m, m.training) for m in model.modules()],torch.get_rng_state()
+    """A hand-written loop that does more of what `get_preds` does: each batch is copied when it arrives, as its memory
+    may be used again, and checked to fit; modes and random state are restored, even after an error. It has no events,
+    no cancelled batches and no progress bar"""
+    n     = known_rows(batches)
+    modes = [(module, module.training) for module in model.modules()]
+    rng   = torch.get_rng_state()
     model.eval()
     try:
-        preds,targs,i = None,None,0
-        if n is None:
-            kept = [(model(xb).detach().clone(), yb.detach().clone()) for xb,yb in batches]
-            return tuple(map(torch.cat, zip(*kept)))
-        for xb,yb in batches:
-            pred = model(xb)
-            preds,targs = put(preds, pred, i, n),put(targs, yb, i, n)
-            i += len(pred)
-        return preds[:i],targs[:i]
+        if n is None: return predict_copies(model, batches)
+        return predict_in_known_rows(model, batches, n)
     finally:
-        for m,training in modes: m.training = training
+        for module,training in modes: module.training = training
         torch.set_rng_state(rng)
 
 def bench_preds(rounds, rows=200_000, memory=True):
-    model,dl = tiny(),many(rows)
-    base,ratios = in_turn(rounds, timed(preds_setup('hand', rows)), **{
+    model = tiny()
+    dl = many(rows)
+    base,ratios = compare(rounds, timed(predictor('plain', rows)), **{
         'by hand, into tensors made beforehand': timed(lambda: predict_in_place(model, dl, rows)),
-        'by hand, the same job': timed(lambda: predict_the_same_job(model, dl)), 'learn.get_preds()': timed(preds_setup('learnkit', rows))})
+        'by hand, the same job':                 timed(lambda: predict_the_same_job(model, dl)),
+        'learn.get_preds()':                     timed(predictor('learnkit', rows))})
     show(f'Predicting {rows:,} rows (batches of 256)', f'{base:.2f} s', ratios)
-    if not Path('/proc/self/clear_refs').exists(): return print('  peak memory can be measured on Linux only')
     if not memory: return
-    hand,ours = (extremes([in_child(who) for _ in range(min(rounds, 5))]) for who in ('hand','learnkit'))
-    show('Its peak of memory above the start', f'{hand[0]:.0f} MiB', {'learn.get_preds()':ours}, unit=' MiB', span='least–most')
+    if not Path('/proc/self/clear_refs').exists(): return print('  peak memory can be measured on Linux only')
+    times = min(rounds, 5)
+    plain = extremes([peak_in_process('plain') for _ in range(times)])
+    own   = extremes([peak_in_process('learnkit') for _ in range(times)])
+    what  = 'Its peak of memory above the start'
+    show(what, f'{plain[0]:.0f} MiB', {'learn.get_preds()':own}, unit=' MiB', span='least–most')
 
-# the same by the form of the data
+# the same for each kind of data
 
 class Batches:
-    "An iterable of batches that does not know how many they are"
+    "An iterable of batches without a length"
     def __init__(self, batches): self.batches = batches
     def __iter__(self): return iter(self.batches)
 
-def forms(rows):
-    "Rows to predict in each form that data have; fewer where each item is taken one by one"
-    torch.manual_seed(2)
-    dl,few = many(rows),max(256, rows//10)
-    x,y = torch.randn(few, 32),torch.zeros(few).long()
-    return {'a list of batches': [*dl], 'an iterable': Batches([*dl]), 'a DataLoader': dl, 'a DataLoader of a TensorDataset': DataLoader(TensorDataset(x, y), 256),
-            'a DataLoader with 2 workers': DataLoader(Rows(x, y), 256, collate_fn=as_is, num_workers=2),
-            'a data set that holds a list of a million items': DataLoader(Holds(dl.dataset.x, dl.dataset.y), 256, collate_fn=as_is)}
+class WithNames(Rows):
+    "Rows whose names are in a list, among a million others"
+    def __init__(self, x, y):
+        super().__init__(x, y)
+        self.names = [*range(1_000_000)]
 
-class Holds(Rows):
-    "Rows whose names are in a list, with those of many others"
-    def __init__(self, x, y): super().__init__(x, y); self.names = [*range(1_000_000)]
+def forms(rows):
+    "Return rows to predict in each form that data have; fewer where a DataLoader fetches samples one by one"
+    torch.manual_seed(2)
+    dl  = many(rows)
+    few = max(256, rows//10)
+    x   = torch.randn(few, 32)
+    y   = torch.zeros(few).long()
+    return {
+        'a list of batches':                [*dl],
+        'an iterable':                      Batches([*dl]),
+        'a DataLoader':                     dl,
+        'a DataLoader of a TensorDataset':  DataLoader(TensorDataset(x, y), 256),
+        'a DataLoader with 2 workers':      DataLoader(Rows(x, y), 256, collate_fn=as_is, num_workers=2),
+        'a data set that holds a list of a million items':
+                                            DataLoader(WithNames(dl.dataset.x, dl.dataset.y), 256, collate_fn=as_is)}
+
+@torch.no_grad()
+def plain_loss(model, batches):
+    "Return the mean loss of all samples"
+    model.eval()
+    loss = n = 0
+    for xb,yb in batches:
+        loss += F.cross_entropy(model(xb), yb)*len(yb)
+        n += len(yb)
+    return loss.item()/n
 
 def bench_forms(rounds, rows=200_000):
     from learnkit import DataLoaders, Learner
-    model,data = tiny(),forms(rows)
-    looks = {f'Predicting by the form of the data: {rows:,} rows, fewer where items come one by one': (predict_by_hand, lambda learn: learn.get_preds(act=as_is)),
-             'The same, beside a loop that does the same job': (predict_the_same_job, lambda learn: learn.get_preds(act=as_is)),
-             'Validating by the form of the data': (loss_by_hand, lambda learn: learn.validate())}
-    for what,(hand,look) in looks.items():
-        ratios = {}
+    model = tiny()
+    data  = forms(rows)
+    def predict(learn): return learn.get_preds(act=as_is)
+    def validate(learn): return learn.validate()
+    of_predictions = f'Predicting by the form of the data: {rows:,} rows, fewer where items come one by one'
+    tables = {of_predictions:                                   (plain_predict, predict),
+              'The same, beside a loop that does the same job': (predict_the_same_job, predict),
+              'Validating by the form of the data':             (plain_loss, validate)}
+    for what,(plain,own) in tables.items():
+        table = {}
         for form,dl in data.items():
             learn = Learner(DataLoaders(dl, dl), model, F.cross_entropy)
-            base,ratio = in_turn(rounds, timed(partial(hand, model, dl)), **{form: timed(partial(look, learn))})
-            ratios |= {f'{form} ({base:.2g} s)': ratio[form]}
-        show(what, 'the same data, in the seconds that stand beside each form', ratios)
+            base,ratios = compare(rounds, timed(partial(plain, model, dl)), **{form:timed(partial(own, learn))})
+            table[f'{form} ({base:.2g} s)'] = ratios[form]
+        show(what, 'the same data, in the seconds that stand beside each form', table)
 
-@torch.no_grad()
-def loss_by_hand(model, batches):
-    "The mean loss of all items"
-    model.eval()
-    loss = n = 0
-    for xb,yb in batches: loss,n = loss + F.cross_entropy(model(xb), yb)*len(yb),n + len(yb)
-    return loss.item()/n
-
-# what a fit and an epoch cost beside their steps
+# the cost of a fit and of an epoch, apart from their steps
 
 def bench_short(rounds, n=50):
     from learnkit import DataLoaders, Learner, accuracy
     train,valid = steps(1),steps(1)
-    def by_hand(val, epochs): fit_by_hand(tiny(), partial(torch.optim.SGD, lr=.01), train, val, epochs)
-    def ours(val, epochs): Learner(DataLoaders(train, val), tiny(), F.cross_entropy, torch.optim.SGD, lr=.01, metrics=val and accuracy).fit(epochs)
-    def many(f, *args, times=1): return timed(lambda: [f(*args) for _ in range(times)])
-    kinds = {'a Learner and its fit of one batch':(None, 1, n), 'an epoch of one batch':(None, n, 1), 'an epoch of one batch, and one of validation':(valid, n, 1)}
-    ratios = {}
-    for what,(val,epochs,times) in kinds.items():
-        base,ratio = in_turn(rounds, many(by_hand, val, epochs, times=times), ours=many(ours, val, epochs, times=times))
-        ratios |= {f'{what} ({base*1e3/n:.2f} ms)': ratio['ours']}
-    show('Short fits', 'the same, in the time that stands beside each', ratios)
+    sgd = partial(torch.optim.SGD, lr=.01)
+    def plain(valid, epochs): plain_fit(tiny(), sgd, train, valid, epochs)
+    def own(valid, epochs):
+        metrics = accuracy if valid else None
+        learn = Learner(DataLoaders(train, valid), tiny(), F.cross_entropy, torch.optim.SGD, lr=.01, metrics=metrics)
+        learn.fit(epochs)
+    def repeated(fit, valid, epochs, times):
+        def fits():
+            for _ in range(times): fit(valid, epochs)
+        return timed(fits)
+    kinds = {'a Learner and its fit of one batch':             dict(valid=None,  epochs=1, times=n),
+             'an epoch of one batch':                          dict(valid=None,  epochs=n, times=1),
+             'an epoch of one batch, and one of validation':   dict(valid=valid, epochs=n, times=1)}
+    rows = {}
+    for name,kind in kinds.items():
+        base,ratios = compare(rounds, repeated(plain, **kind), own=repeated(own, **kind))
+        rows[f'{name} ({base*1e3/n:.2f} ms)'] = ratios['own']
+    show('Short fits', 'the same, in the time that stands beside each', rows)
 
-# one item
+# one sample
 
-def wider(d=1024):
-    "A network of a thousand inputs and three layers of a thousand"
+def wide(d=1024):
+    "Return a network with a thousand inputs and three layers of a thousand"
     torch.manual_seed(0)
-    layers = [l for _ in range(3) for l in (nn.Linear(d, d), nn.ReLU())]
+    layers = []
+    for _ in range(3): layers += [nn.Linear(d, d), nn.ReLU()]
     return nn.Sequential(*layers, nn.Linear(d, 10))
 
-def predict_one_by_hand(model, item):
-    "The most likely class and the probabilities"
+def plain_predict_one(model, sample):
+    "Return the most likely class and the probabilities"
     with torch.no_grad():
-        probs = model(item[None]).softmax(-1)
+        probs = model(sample[None]).softmax(-1)
         return probs.argmax(-1)[0],probs[0]
 
 def bench_predict(rounds, n=500):
+    bench_one_sample('a tiny network (32-64-10)', tiny(), torch.randn(32), rounds, n)
+    bench_one_sample('a network of three layers of 1024', wide(), torch.randn(1024), rounds, n)
+
+def bench_one_sample(what, model, sample, rounds, n):
     from learnkit.all import CrossEntropyLossFlat, DataLoaders, Learner, Predictor
-    for what,model,d in ('a tiny network (32-64-10)', tiny(), 32), ('a network of three layers of 1024', wider(), 1024):
-        model.eval()
-        item = torch.randn(d)
-        learn = Learner(DataLoaders([(item[None], torch.zeros(1).long())]), model, CrossEntropyLossFlat())
-        def bare():
-            with torch.no_grad(): return model(item[None])
-        def many(f): return timed(lambda: [f() for _ in range(n)])
-        with Predictor(learn) as predict:
-            base,ratios = in_turn(rounds, many(bare), **{'by hand, with softmax and argmax':many(lambda: predict_one_by_hand(model, item)),
-                                                         'Predictor':many(lambda: predict(item))})
-        ratios |= in_turn(rounds, many(bare), **{'learn.predict':many(lambda: learn.predict(item))})[1]
-        show(f'One item through {what}', us(base, n).replace('a step', 'an item'), ratios, first='the model alone')
+    model.eval()
+    learn = Learner(DataLoaders([(sample[None], torch.zeros(1).long())]), model, CrossEntropyLossFlat())
+    def forward():
+        with torch.no_grad(): return model(sample[None])
+    def repeated(f):
+        def calls():
+            for _ in range(n): f()
+        return timed(calls)
+    with Predictor(learn) as predict:
+        base,ratios = compare(rounds, repeated(forward), **{
+            'by hand, with softmax and argmax': repeated(lambda: plain_predict_one(model, sample)),
+            'Predictor':                        repeated(lambda: predict(sample))})
+    _,of_learn_predict = compare(rounds, repeated(forward), **{'learn.predict':repeated(lambda: learn.predict(sample))})
+    rows = ratios | of_learn_predict
+    show(f'One item through {what}', f'{base*1e6/n:.0f} µs an item', rows, first='the model alone')
 
 # importing
 
 def bench_import(rounds):
-    run = importing('import learnkit')
-    run()   # what it reads is in memory afterwards
-    torch_s,ours = zip(*[run() for _ in range(min(rounds, 15))])
-    show('Importing, in a fresh process', f'{spread(torch_s)[0]*1e3:.0f} ms', {'import learnkit, after it': spread([s*1e3 for s in ours])}, ' ms', first='import torch')
+    seconds = importing('import learnkit')
+    seconds()   # reads the files from the disk
+    measured = [seconds() for _ in range(min(rounds, 15))]
+    torch_ms = [of_torch*1e3 for of_torch,_ in measured]
+    own_ms   = [own*1e3 for _,own in measured]
+    base     = f'{spread(torch_ms)[0]:.0f} ms'
+    rows     = {'import learnkit, after it':spread(own_ms)}
+    show('Importing, in a fresh process', base, rows, ' ms', first='import torch')
 
-parts = {'step':bench_step, 'callbacks':bench_callbacks, 'toolkit':bench_toolkit, 'optimizers':bench_optimizers, 'digits':bench_digits,
-         'checkpoint':bench_checkpoint, 'preds':bench_preds, 'forms':bench_forms, 'short':bench_short, 'predict':bench_predict, 'import':bench_import}
+parts = {'step':bench_step, 'callbacks':bench_callbacks, 'toolkit':bench_toolkit, 'optimizers':bench_optimizers,
+         'digits':bench_digits, 'checkpoint':bench_checkpoint, 'preds':bench_preds, 'forms':bench_forms,
+         'short':bench_short, 'predict':bench_predict, 'import':bench_import}

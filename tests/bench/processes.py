@@ -29,7 +29,7 @@ class Clocked:
 
 SGD = partial(torch.optim.SGD, lr=.01)
 
-def by_hand(net, batches):
+def plain_loop(net, batches):
     model = DistributedDataParallel(net())
     opt = SGD(model.parameters())
     for xb,yb in batches:
@@ -71,7 +71,7 @@ def accelerate(net, batches):
         opt.zero_grad()
     return model
 
-ways = {'by hand': lambda: by_hand, 'learnkit': lambda: learnkit,
+ways = {'by hand': lambda: plain_loop, 'learnkit': lambda: learnkit,
         'learnkit, and a callback for before_batch': lambda: listening('before_batch'),
         'learnkit, and callbacks for five events': lambda: listening('before_fetch', 'before_batch', 'before_step', 'after_step', 'after_zero_grad'),
         'learnkit, weigh=False': lambda: partial(learnkit, weigh=False),   # as by hand: a mean of means, without a message about the numbers of targets
@@ -108,7 +108,7 @@ def job_steps(what, n, rounds, whole=False):
         spent,steps = gathered(fit if whole else clocked.spent),1 if whole else n-1-WARM
         return [sum(c for c,_ in spent)/steps, max(w for _,w in spent)/steps],weights(model)
     todo = {k:f for k in ways if k!='learnkit, weigh=False' and (f := there(k))}
-    want = once(by_hand)[1]
+    want = once(plain_loop)[1]
     for k,f in todo.items():
         got = once(f)[1]   # the first time: check that the same comes out
         if not torch.allclose(got, want, rtol=1e-4, atol=1e-5): raise ValueError(f'{k} comes to other weights than by hand')

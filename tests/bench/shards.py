@@ -11,7 +11,7 @@ import torch
 from torch import distributed as dist, nn
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
-from run import in_turn, show
+from run import compare, show
 from tools import unseen
 
 class Encoder(nn.Module):
@@ -34,7 +34,7 @@ def batches(model, bs, n):
     torch.manual_seed(1)
     return [(inputs(model, bs), torch.randint(0, 10, (bs,))) for _ in range(n)]
 
-def by_hand(model, data):
+def plain_loop(model, data):
     opt = torch.optim.AdamW(model.parameters(), lr=1e-3)
     for xb,yb in data:
         F.cross_entropy(model(xb), yb).backward()
@@ -50,10 +50,10 @@ def runs(kind, n):
     "Of each way to train: how many processes, and what each of them does"
     from learnkit.speed.virtual import VirtualShards
     def shards(v): return lambda: fit(kind(), batches(kind, 64//v, n*v), VirtualShards(v))
-    return {'by hand':        (1, lambda: by_hand(kind(), batches(kind, 64, n))),
+    return {'by hand':        (1, lambda: plain_loop(kind(), batches(kind, 64, n))),
             'learnkit':       (1, lambda: fit(kind(), batches(kind, 64, n))),
             **{f'VirtualShards({v})':(1, shards(v)) for v in (1,2,4,8)},
-            'DDP by hand, 2 processes': (2, lambda: by_hand(DistributedDataParallel(kind()), batches(kind, 32, n))),
+            'DDP by hand, 2 processes': (2, lambda: plain_loop(DistributedDataParallel(kind()), batches(kind, 32, n))),
             **{f'VirtualShards({v}), 2 processes':(2, shards(v)) for v in (2,4,8)}}
 
 def timed(world, f):
@@ -77,7 +77,7 @@ def bench_shards(rounds, n=30):
     torch.optim.AdamW([torch.ones(1)]).zero_grad()
     for what,kind in {'a convolutional network':convnet, 'a transformer':Encoder}.items():
         ways = {k:timed(*r) for k,r in runs(kind, n).items()}
-        base,ratios = in_turn(min(rounds, 15), ways.pop('by hand'), **ways)
+        base,ratios = compare(min(rounds, 15), ways.pop('by hand'), **ways)
         show(f'Training steps of {what}, 64 items each: processor time of all processes', f'{base*1e3/n:.1f} ms a step', ratios)
 
 if __name__=='__main__':

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import tools
-from tools import learner, root, spread, steps, take_turns, timed
+from tools import learner, root, spread, steps, alternate, timed
 
 # the jobs: each makes, for `n` of its units, a function that does them
 
@@ -148,7 +148,7 @@ def ratios(name, before, now, rounds):
     def pair(i):
         if i%2==0: return before(name, 'time'),now(name, 'time')
         return (now(name, 'time'), before(name, 'time'))[::-1]
-    return spread([b/a for a,b in take_turns(rounds, {name:pair})[name]])
+    return spread([b/a for a,b in alternate(rounds, {name:pair})[name]])
 
 def row(name, old, new, times):
     "A line of the table; it ends with 'slower' for a count that grew by 2 percent, or three quarters of the times"

@@ -28,20 +28,20 @@ def clock(*times):
     return lambda: next(it)
 
 def test_ratios_of_alternating_runs():
-    base,ratios = tools.in_turn(3, clock(2., 2., 4., 4., 10., 10.), a=clock(3., 4., 5.), b=clock(2., 8., 5.))
+    base,ratios = tools.compare(3, clock(2., 2., 4., 4., 10., 10.), a=clock(3., 4., 5.), b=clock(2., 8., 5.))
     # ratios of adjacent runs, not of medians: 3/2 4/4 5/10
     assert base==4. and ratios=={'a':(1., .75, 1.25), 'b':(1., .75, 1.5)}
 
 def test_each_runs_next_to_the_first_and_the_order_alternates():
     seen = []
     def f(k): return lambda: seen.append(k) or float(len(seen))
-    tools.in_turn(3, f('x'), y=f('y'), z=f('z'))
+    tools.compare(3, f('x'), y=f('y'), z=f('z'))
     assert ' '.join(map(''.join, zip(seen[3::2], seen[4::2])))=='xy xz yx zx xy xz' and seen[:3]==[*'xyz']
 
 def test_rounds_end_when_the_median_is_known():
     calls = []
     def f(k, *took): it = iter((1e9, *took)); return lambda: calls.append(k) or next(it)
-    base,ratios = tools.in_turn(30, lambda: 1., calm=f('calm', *[2.]*7), wild=f('wild', *[2., 3.]*15))
+    base,ratios = tools.compare(30, lambda: 1., calm=f('calm', *[2.]*7), wild=f('wild', *[2., 3.]*15))
     assert calls.count('calm')==1+7 and calls.count('wild')==1+30 and ratios['calm']==(2., 2., 2.)
 
 def test_a_machine_that_becomes_slower_changes_no_ratio():
@@ -50,7 +50,7 @@ def test_a_machine_that_becomes_slower_changes_no_ratio():
     def taking(t):
         def _f(): nonlocal slow; slow *= 1.02; return t*slow
         return _f
-    _,ratios = tools.in_turn(6, taking(1.), **{f'{t}':taking(t) for t in (.5, 1., 1.2)})
+    _,ratios = tools.compare(6, taking(1.), **{f'{t}':taking(t) for t in (.5, 1., 1.2)})
     assert all(abs(r[0]/float(k)-1)<.001 for k,r in ratios.items())
 
 def test_timed():
@@ -82,8 +82,8 @@ def test_both_do_the_same_work():
     batches = tools.steps(20)
     learn = tools.learner(batches)
     with tools.unseen(): learn.fit(1)
-    assert torch.equal(weights(tools.by_hand(batches)), weights(learn.model))
-    a,b = own.preds_setup('hand', 600)(),own.preds_setup('learnkit', 600)()
+    assert torch.equal(weights(tools.plain_loop(batches)), weights(learn.model))
+    a,b = own.predictor('plain', 600)(),own.predictor('learnkit', 600)()
     assert len(a[0])==600 and a[0].shape==b[0].shape and torch.equal(a[1], b[1])
 
 small = dict(step=dict(n=3), callbacks=dict(n=3), toolkit=dict(n=4), optimizers=dict(n=3), digits=dict(epochs=1), checkpoint=dict(epochs=1),
@@ -187,15 +187,15 @@ def test_a_library_computes_the_same(name):
             if job=='preds' and peers.libraries[name].predict is None: continue
             assert child.ask(job, **kw)=={'equal':True}
             got = child.ask(job, own_first=True)
-            assert got['hand']>0 and got['own']>0
+            assert got['plain']>0 and got['own']>0
 
 @pytest.mark.parametrize('net', gpu.small)
 def test_steps_on_a_device_are_those_of_a_plain_loop(net):
     "Run on the CPU here, with small networks"
     ready,kw = {},dict(n=3, device='cpu', small=True)
-    assert peers.do(peers.Learnkit, ready, net, kw)=={'equal':True}
-    got = peers.do(peers.Learnkit, ready, net, dict(own_first=True))
-    assert got['hand']>0 and got['own']>0
+    assert peers.run_job(peers.Learnkit, ready, net, kw)=={'equal':True}
+    got = peers.run_job(peers.Learnkit, ready, net, dict(own_first=True))
+    assert got['plain']>0 and got['own']>0
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', with_peers)
@@ -204,12 +204,13 @@ def test_libraries_on_a_device(name, shown):
 
 class Wrong(peers.Learnkit):
     "Trains with another learning rate"
+    @staticmethod
     def fit(model, opt, train, valid=None, epochs=1): peers.Learnkit.fit(model, partial(opt.func, lr=.1), train, valid, epochs)
 
 def test_a_different_result_raises():
-    with pytest.raises(ValueError, match='another result than by hand'): peers.do(Wrong, {}, 'step', dict(n=3))
+    with pytest.raises(ValueError, match='differs from that of the hand-written loop'): peers.run_job(Wrong, {}, 'step', dict(n=3))
     ready = {}
-    assert peers.do(peers.Learnkit, ready, 'step', dict(n=3))=={'equal':True} and 'step' in ready
+    assert peers.run_job(peers.Learnkit, ready, 'step', dict(n=3))=={'equal':True} and 'step' in ready
 
 def test_a_job_of_several(shown, capsys):
     "A library that fails is reported, and the others still run"
@@ -217,9 +218,9 @@ def test_a_job_of_several(shown, capsys):
         def __init__(self, *replies): self.replies = iter(replies)
         def ask(self, job, **kw): return next(self.replies)
     first = dict(equal=True)
-    peers.bench_job('step', {'learnkit':Fake(first, dict(hand=1., own=1.), dict(hand=2., own=4.), dict(hand=1., own=1.5)),
-                             'skorch':Fake(dict(error='no such thing')), 'Ignite':Fake(first, *[dict(hand=1., own=3.)]*3),
-                             'fastai':Fake(first, dict(hand=1., own=3.), dict(error='its process ended'))}, 3, dict(n=1000))
+    peers.bench_job('step', {'learnkit':Fake(first, dict(plain=1., own=1.), dict(plain=2., own=4.), dict(plain=1., own=1.5)),
+                             'skorch':Fake(dict(error='no such thing')), 'Ignite':Fake(first, *[dict(plain=1., own=3.)]*3),
+                             'fastai':Fake(first, dict(plain=1., own=3.), dict(error='its process ended'))}, 3, dict(n=1000))
     assert shown[0]['rows']=={'learnkit':[1.5, 1.25, 1.75], 'Ignite':[3., 3., 3.]} and shown[0]['base']=='1000 µs' and shown[0]['equal']==['learnkit','Ignite']
     out = capsys.readouterr().out
     assert "skorch takes no part in 'step': no such thing" in out and "fastai takes no part in 'step': its process ended" in out
@@ -232,10 +233,10 @@ def test_pins_are_pins_and_none_of_them_is_bad():
 # whole jobs
 def tried(job, name):
     "The weights after an epoch, in this process"
-    j = whole.given(job)
-    j.goal = 0.
-    with tools.unseen(): assert whole.scripts[name](j)==1
-    return weights(j.model)
+    job = whole.start(job)
+    job.goal = 0.
+    with tools.unseen(): assert whole.scripts[name](job)==1
+    return weights(job.model)
 
 @pytest.mark.parametrize('job', [pytest.param(j, marks=[pytest.mark.slow]*(j!='digits')) for j in whole.jobs])
 def test_a_whole_job_comes_to_the_same_weights(job): assert torch.equal(tried(job, 'by hand'), tried(job, 'learnkit'))
@@ -269,7 +270,7 @@ def test_the_scripts_of_a_whole_job_take_turns(monkeypatch, shown, capsys):
         return dict(cpu=float(len(seen)), seconds=2., memory=300.4, epochs=4, weights='b' if 'compile' in name else 'a')
     monkeypatch.setattr(whole, 'once', once)
     names = 'by hand','by hand, torch.compile, cold','by hand, torch.compile','learnkit','skorch'
-    whole.show_job('digits', whole.takes('digits', names, 2))
+    whole.show_job('digits', whole.alternate_scripts('digits', names, 2))
     assert seen==[*names[:4], names[0], *names[2:4]] and folders[names[1]]==folders[names[2]]!=folders['learnkit']
     e, = shown
     assert e['equal']==['learnkit'] and e['base']=='3.00 s' and e['rows']['learnkit']==[5.5, 4., 7.] and 'no such thing' in capsys.readouterr().out
@@ -281,7 +282,7 @@ def test_the_scripts_of_a_whole_job_take_turns(monkeypatch, shown, capsys):
 def test_a_whole_job_is_run_again_until_two_runs_agree(monkeypatch):
     seconds = {'by hand':iter((1., 1.01, 9.)), 'learnkit':iter((1., 1.03, 1.02))}
     monkeypatch.setattr(whole, 'once', lambda job, name, compiled: dict(cpu=next(seconds[name])))
-    rows = whole.takes('digits', [*seconds], 3)
+    rows = whole.alternate_scripts('digits', [*seconds], 3)
     assert [[t['cpu'] for t in rows[n]] for n in seconds]==[[1., 1.01], [1., 1.03, 1.02]]
 
 # tables
@@ -346,7 +347,7 @@ def test_the_longest_part_runs_if_it_is_named(monkeypatch):
     assert run.durations(dict(a=30, b=90))=='2 minutes: b 90 s, a 30 s'
 
 def test_parts_in_files_of_their_own_find_what_they_need():
-    from run import in_turn, show, steps, timed, tiny
+    from run import compare, show, steps, timed, tiny
     assert {'step','digits','callbacks','toolkit','checkpoint','preds','import','optimizers','peers'} <= run.all_parts().keys()
 
 def test_the_stored_results_are_complete():
