@@ -110,6 +110,8 @@ class FilteredMethod:
 
     def __set_name__(self, owner, name):
         attr = f'filter_{name}'
+        is_override = hasattr(owner, attr)
+        if is_override: attr = f'filter_{owner.__name__}_{name}'   # the base class's method keeps its own filter
         self.filter_of = lambda cb: vars(cb).setdefault('_'+attr, deepcopy(self.filter))
         setattr(owner, attr, property(self.filter_of))
         owner.saves = (*owner.saves, attr)
@@ -234,7 +236,7 @@ def on(
     if callable(name): raise TypeError('`on` takes the event first: `@learn.on("after_batch")`')
     event.check(name)
     conditions = dict(every=every, once=once, when=when)
-    filter   = Filter(**conditions)
+    Filter(**conditions)   # raises for wrong arguments here, not where the decorator is applied
     on_class = isclass(owner)
     if marker is not None and not on_class: raise TypeError(
         '`marker` is only for `Learner.on`: omit it in `learn.on`, which adds to this Learner')
@@ -243,7 +245,7 @@ def on(
         if not callable(f) or has_no_parameters(f): raise TypeError(
             f'`on` decorates a function of the Learner, such as `def f(learn): ...`, not {f!r}')
         if on_class: PendingHandler(f, name, conditions, marker).add()
-        else: owner.add_cb(OnCallback(f, name, filter, pause_if is not None))
+        else: owner.add_cb(OnCallback(f, name, Filter(**conditions), pause_if is not None))
         return f
     return decorate if pause_if is None else decorate(pause_if)
 

@@ -77,3 +77,31 @@ def test_mistakes(kw, words):
 
 def test_an_interval_on_a_method_raises():
     with pytest.raises(TypeError, match='learn.on'): Filter(every='5ba')(lambda self: 0)
+
+def test_a_decorator_that_is_used_twice():
+    "Each function has its own filter: the second one used to get every call that the first one should"
+    learn,got = learner(4, 0),[]
+    decorate = learn.on('after_batch', every=2)
+    def f(learn): got.append(('f', learn.train_iter))
+    def g(learn): got.append(('g', learn.train_iter))
+    decorate(f); decorate(g)
+    learn.fit(1)
+    assert got==[('f',2), ('g',2), ('f',4), ('g',4)]
+
+def test_an_overridden_method_keeps_its_filter():
+    "A filter used to let through the calls of a method and those of the one that overrides it, mixed"
+    got = []
+    class Base(Callback):
+        @Filter(every=2)
+        def after_batch(self): got.append('base')
+    class Derived(Base):
+        @Filter(every=3)
+        def after_batch(self):
+            super().after_batch()
+            got.append('derived')
+    cb = Derived()
+    learner(12, 0, cbs=cb).fit(1)
+    assert got==['derived','base','derived']*2
+    again = Derived()
+    again.load_state_dict(cb.state_dict())
+    assert again.state_dict()==cb.state_dict() and {o['num_called'] for o in cb.state_dict().values()}=={12, 4}
