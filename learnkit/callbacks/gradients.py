@@ -19,6 +19,7 @@ from ..data.process import group_by_mesh, total_norm, whole
 from ..loop.callback import Callback
 from ..loop.check import check_args
 from ..loop.events import nearest
+from ..optim.inventory import named_params
 
 # %% ../../nbs/callbacks/25a_clip.ipynb #5028e4dd
 @check_args
@@ -41,7 +42,8 @@ class GradientClip(Callback):
             if v is None: continue
             is_positive = isinstance(v, (int,float)) and v>0
             if not is_positive: raise ValueError(f'GradientClip: `{name}` must be a number above 0, not {v!r}')
-        if max_norm is None and value is None: raise ValueError('GradientClip: pass `max_norm` or `value`')
+        clips_nothing = max_norm in (None, {}) and value is None
+        if clips_nothing: raise ValueError('GradientClip: pass `max_norm` or `value`')
         self.max_norm,self.norm_type,self.value = max_norm,norm_type,value
 
     def before_train(self):
@@ -116,7 +118,7 @@ class AdaptiveGradientClip(Callback):
 
     def _find_matching_params(self, pattern):
         "Return the parameters whose names match `pattern`; raise ValueError if there are none"
-        named = dict(get_model(self.learn.model).named_parameters())
+        named = named_params(self.learn)
         matching = [p for name,p in named.items() if fnmatchcase(name, pattern)]
         if not matching: raise ValueError(f'no parameter has a name like {pattern!r}: {nearest(pattern, named)}')
         return matching
@@ -240,6 +242,7 @@ def _get_last_layer(o): return o[-1] if is_listy(o) else o
 class RNNRegularizer(Callback):
     "Adds `alpha`·AR and `beta`·TAR to the loss (Merity et al., 2017); raises ValueError without an `RNNCallback`"
     order,run_valid,modes = RNNCallback.order+1,False,('fit','lr_find')
+    source:RNNCallback|None = None   # the callback that stores the activations, during a run
     def __init__(self,
         alpha:float=0., # weight of AR: the mean square of the activations after dropout
         beta:float=0.   # weight of TAR: the mean square of their differences between time steps, before dropout
@@ -249,19 +252,21 @@ class RNNRegularizer(Callback):
         store_attr()
 
     def before_fit(self):
-        has_activations = any(isinstance(cb, RNNCallback) for cb in self.learn.cbs)
-        if not has_activations: raise ValueError(
+        self.source = next((cb for cb in self.learn.cbs if isinstance(cb, RNNCallback)), None)
+        if self.source is None: raise ValueError(
             'RNNRegularizer needs the activations that an `RNNCallback` stores: add both, with `rnn_cbs(alpha, beta)`')
 
     def after_loss(self):
         learn = self.learn
-        rnn = learn.rnn
+        raw_out,out = self.source.raw_out,self.source.out
         if not learn.training or learn.loss_grad is None: return
-        if self.alpha: learn.loss_grad = learn.loss_grad + self.alpha * rnn.out.float().pow(2).mean()
-        has_differences = rnn.raw_out.shape[1]>1   # between time steps, the second dimension
+        if self.alpha: learn.loss_grad = learn.loss_grad + self.alpha * out.float().pow(2).mean()
+        has_differences = raw_out.shape[1]>1   # between time steps, the second dimension
         if self.beta and has_differences:
-            differences = (rnn.raw_out[:,1:]-rnn.raw_out[:,:-1]).float()
+            differences = (raw_out[:,1:]-raw_out[:,:-1]).float()
             learn.loss_grad = learn.loss_grad + self.beta * differences.pow(2).mean()
+
+    def cleanup(self): self.source = None
 
 @check_args
 def rnn_cbs(

@@ -66,6 +66,14 @@ def test_rnn_equals_a_plain_loop(alpha, beta, listy):
     assert learn.get_preds()[0].shape==(8,6,2)
     assert learn.rnn.out is None and learn.model.h is None
 
+def test_the_activations_of_a_subclass():
+    "They used to be looked for in `learn.rnn`, which is a layer of the model here"
+    class Mine(RNNCallback): pass
+    want,losses = plain_loop(2., 1.)
+    learn = recurrent([ModelResetter(), Mine(), RNNRegularizer(2., 1.)])
+    learn.fit(2)
+    assert torch.equal(params(learn.model), want)
+
 def test_rnn_same_as_fastai():
     theirs = pytest.importorskip('fastai.callback.rnn')
     ws = []
