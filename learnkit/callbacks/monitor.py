@@ -238,6 +238,7 @@ class Monitor(Stateful):
     def _is_metric(self, metric):
         "Return whether `monitor` is this metric, or the function from which it was made"
         monitor = self.monitor
+        if monitor is None: return False
         if monitor in (metric, getattr(metric, 'func', None)): return True
         return hasattr(monitor, 'as_metric') and monitor.__name__==metric.name
 

@@ -16,7 +16,7 @@ from learnkit.callbacks.trackers import SaveModelCallback
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.callbacks.monitor import OnBetter, TrackerCallback
 from learnkit.learner.learner import Learner
-from learnkit.measure.metric import AvgMetric
+from learnkit.measure.metric import AvgMetric, Metric
 from learnkit.measure.metrics import Perplexity, accuracy, error_rate, mae, mse, rmse
 from learnkit.measure.accum import F1Score, RocAuc
 from toys import at, batches, equal, few, learner, throw, weights
@@ -718,3 +718,14 @@ def test_cooldown_agrees_with_torch(values, patience, cooldown, percent):
         lrs.append(opt.param_groups[0]['lr'])
         sched.step(v)
     assert learn.recorder.lrs==pytest.approx(lrs)
+
+def test_without_a_column_a_metric_is_not_monitored():
+    "`monitor=None` used to find a metric without an attribute `func`, and took it for the validation loss"
+    class Batches(Metric):
+        def reset(self): self.n = 0
+        def accumulate(self, learn): self.n += 1
+        @property
+        def value(self): return self.n
+    watch = TrackerCallback(None)
+    learner(metrics=Batches(), cbs=watch).fit(1)
+    assert watch.watch.column=='valid_loss' and watch.watch.is_lower_better
