@@ -20,6 +20,7 @@ from ..measure.recorder import Recorder
 from ..measure.scalars import GroupSeries, Series
 from ..optim.groups import check_own_decays, is_number, is_split
 from ..optim.schedule import plot_hypers, plot_scheds
+from ..optim.steps import accumulates
 
 # %% ../../nbs/callbacks/10a_param_scheduler.ipynb #a9c6dadd
 schedules = Word('schedules', (), 'Which hyperparameters does it set in each batch? Only one callback may set each.')
@@ -103,7 +104,7 @@ class ParamScheduler(Scheduler):
     def before_fit(self):
         learn = self.learn
         self._pass_length(batches_per_epoch(learn))   # here too, because checkpoints record the schedules
-        self.accumulation = own_attr(learn, 'gradient_accumulation')
+        self.accumulation = next(filter(accumulates, learn.cbs), None)
         if 'wd' in self.names: self._exempt_norms()
         super().before_fit()
 

@@ -17,7 +17,7 @@ from torch.optim import lr_scheduler as tls
 from learnkit.loop.callback import Callback
 from learnkit.loop.events import CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelValid
 from learnkit.learner.learner import Learner
-from learnkit.callbacks.schedules import *
+from learnkit.callbacks.accumulate import GradientAccumulation
 from learnkit.callbacks.schedules import *
 from learnkit.optim.schedule import *
 from learnkit.callbacks.schedules import TorchScheduler
@@ -446,3 +446,12 @@ def test_a_scheduler_for_batches_that_steps_each_epoch(sched, interval, n_warnin
         warnings.simplefilter('always')
         two(opt_func=mom_sgd).fit(2, cbs=TorchScheduler(sched, interval))
     assert sum("interval='step'" in str(w.message) for w in ws)==n_warnings
+
+def test_a_step_of_a_subclass_has_the_rates_of_its_first_batch():
+    "A subclass of GradientAccumulation was not found, so a step had the rate of its last batch"
+    class Mine(GradientAccumulation): pass
+    def rates(cls):
+        learn = learner(n=4, cbs=cls('2ba'))
+        learn.fit_one_cycle(1, .1)
+        return [*learn.recorder.hps['lr']]
+    assert rates(Mine)==rates(GradientAccumulation) and len({*rates(Mine)})==2
