@@ -256,11 +256,12 @@ class LRCurve:
         n = max(len(self.lrs)-skip_end, 1)
         ax.plot(self.lrs[:n], self.losses[:n], **kwargs)
         ax.set(xscale='log', xlabel='learning rate', ylabel='loss')
-        points = self.points
+        points,lrs = self.points,self.values   # `minimum` suggests a lower learning rate than that of its point
         if suggestions is not None:
             names  = count() if nms is None else nms
             points = dict(zip(names, suggestions))
-        for name,(lr,loss) in points.items(): ax.plot(lr, loss, 'o', label=f'{name}: {self.values.get(name, lr):.2e}')
+            lrs    = {name:lr for name,(lr,_) in points.items()}
+        for name,(lr,loss) in points.items(): ax.plot(lr, loss, 'o', label=f'{name}: {lrs[name]:.2e}')
         if points: ax.legend()
         return ax
 

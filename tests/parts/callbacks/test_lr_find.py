@@ -325,6 +325,15 @@ def test_plots():
     assert len(learn.recorder.plot_lr_find(skip_end=0).lines[0].get_xdata())==len(learn.recorder.lr_curve.lrs)
     plt.close('all')
 
+def test_given_points_are_labelled_with_their_own_rates():
+    "A point named as a suggestion used to get the learning rate of the suggestion"
+    plt = pytest.importorskip('matplotlib.pyplot')
+    curve = LRCurve([1e-3*1.1**i for i in range(100)], [5-.01*i for i in range(100)], 100, minimum)
+    def labels(**kw): return [line.get_label() for line in curve.plot(**kw).lines[1:]]
+    assert labels()==[f'minimum: {curve.values["minimum"]:.2e}']   # a tenth of the rate of its point
+    assert labels(suggestions=[(.5,4.)], nms=['minimum'])==['minimum: 5.00e-01'] and labels(suggestions=[(.5,4.)])==['0: 5.00e-01']
+    plt.close('all')
+
 # suggestions
 curves = st.lists(st.floats(0, 100, width=32), min_size=20, max_size=60)
 
