@@ -22,13 +22,19 @@ from ..measure.batch_weight import loss_setting, make_weight_rule
 from ..measure.losses import none_reduce
 
 # %% ../../nbs/callbacks/40a_mix_handler.ipynb #79b12ff0
+def has_samples(
+    t:Any # a value in a batch
+) -> bool:
+    "Return whether `t` is a tensor with the samples along its first dimension, not a number for the whole batch"
+    return isinstance(t, torch.Tensor) and t.ndim>0
+
 def blend(
-    t:Any,                 # the samples, along the first dimension; anything but a tensor is returned unchanged
+    t:Any,                 # samples along the first dimension; anything but a tensor with dimensions stays as it is
     partners:torch.Tensor, # for each sample, the index of its partner
     lam:torch.Tensor       # the weight of the sample itself, 0 to 1: one number for each sample, or one for all
 ) -> Any:                  # the mixed samples
     "Return `lam` times each sample plus `1-lam` times its partner"
-    if not isinstance(t, torch.Tensor): return t
+    if not has_samples(t): return t
     n_inner = t.ndim-1
     weight  = lam.type_as(t).view(-1, *[1]*n_inner)   # broadcasts over the elements of a sample
     return torch.lerp(t[partners], t, weight)
@@ -206,9 +212,7 @@ def _convert_to_float(t):
 
 def _select(b, samples):
     "Return the given samples of each tensor in batch `b`, and other values unchanged"
-    def select(t):
-        has_samples = isinstance(t, torch.Tensor) and t.ndim>0
-        return t[samples] if has_samples else t
+    def select(t): return t[samples] if has_samples(t) else t
     return apply(select, b)
 
 # %% ../../nbs/callbacks/40b_mixup.ipynb #785af03e
@@ -220,7 +224,7 @@ def _check_floats(xb, name):
     for t in leaves(xb):
         if is_record(t) or is_batch_object(t): raise TypeError(
             f'{name} blends inputs that are tensors, not a {type(t).__name__}: let `collate_fn` return tensors')
-        is_whole = isinstance(t, torch.Tensor) and not t.is_floating_point()
+        is_whole = has_samples(t) and not t.is_floating_point()
         if is_whole: raise TypeError(
             f'{name} blends inputs, and integer tensors cannot be blended, such as these: {shapes(xb)}. '
             'For images write `x.float()`. For text blend the embeddings, not the token ids.')

@@ -383,3 +383,14 @@ def test_a_mixed_batch_to_look_at():
     with learn.unchanged(): learn.fit(1, cbs=at('before_batch', look, order=MixUp.order+1))
     x = next(iter(learn.dls.train))[0]
     assert len(seen)==1 and seen[0].shape==x.shape and not torch.equal(seen[0], x) and torch.equal(params(learn.model), before)
+
+@pytest.mark.parametrize('number', [torch.tensor(2.), torch.tensor(2)])
+def test_a_number_for_the_whole_batch_is_not_mixed(number):
+    "An input without dimensions raised an IndexError"
+    class Scaled(nn.Linear):
+        def forward(self, x, factor): return super().forward(x)*factor
+    seen = []
+    x,y = torch.randn(6,4),torch.randint(0, 3, (6,))
+    learn = Quiet(DataLoaders([(x,number,y)], n_inp=2), Scaled(4,3), nn.CrossEntropyLoss(), cbs=[MixUp(), at('before_pred', lambda cb: seen.append(cb.learn.xb))])
+    learn.fit(1)
+    assert not torch.equal(seen[0][0], x) and seen[0][1] is number
