@@ -565,7 +565,9 @@ class Learner(Loop):
         hint = data_hint(e, self._position)
         if hint: add_note(e, hint)
     def _check_fetched(self, b):
-        if b is None: check_unfetched(self.batches, self.iter, self.training, sys.exception())
+        if b is not None: return
+        self.current_run.batch = None   # else it would be the previous batch, whose samples would be counted twice
+        check_unfetched(self.batches, self.iter, self.training, sys.exception())
 
     # for callbacks and users
 

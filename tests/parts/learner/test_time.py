@@ -8,8 +8,8 @@ import learnkit.callbacks.clock as module
 from learnkit.loop.callback import Callback
 from learnkit.learner.learner import adapt
 from learnkit.loop.dispatcher import Dispatcher
-from learnkit.loop.events import CancelEpoch, CancelFit, event
-from learnkit.callbacks.intervals import Every
+from learnkit.loop.events import CancelBatch, CancelEpoch, CancelFit, event
+from learnkit.callbacks.intervals import Every, EveryCallback
 from learnkit.callbacks.cycles import ValidateEvery
 import learnkit.learner.predict
 from learnkit.loop.run import null_logger
@@ -265,3 +265,11 @@ def test_cleanup_is_in_reverse_order(cbs):
     log.clear(); d._call_isolated('cleanup', reverse=True)
     assert log==forward[::-1]
     assert [cb.i for cb in d.ordered_cbs('before_batch')]==[i for i in forward if not cbs[i][1]]   # those of other libraries tell nothing of what they handle
+
+def test_a_batch_cancelled_before_it_was_fetched_has_no_samples():
+    "The samples of the batch before it were counted twice, in `learn.time` and by intervals"
+    def cancel(cb): raise CancelBatch
+    due = []
+    learn = learner(n=4, nv=0, cbs=[Clock(), at('before_fetch', cancel, lambda cb: cb.learn.iter==2), EveryCallback(lambda learn: due.append(learn.iter), '8sp')])
+    with pytest.warns(UserWarning, match='yielded 5 batches'): learn.fit(1)
+    assert (learn.time.batch,learn.time.sample,due)==(5, 16, [1,4])
