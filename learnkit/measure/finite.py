@@ -78,6 +78,7 @@ from ..data.explain import find_nan_in_batch, find_sample_with_nan
 from ..loop.callback import Callback
 from ..loop.current_run import register_state
 from ..loop.events import event
+from ..loop.words import own_attr
 from ..optim.inventory import named_buffers
 from .recorder import Recorder
 
@@ -120,7 +121,9 @@ class NonFiniteCheck(Callback):
         if not are_fine: self._handle_bad_losses(losses, start)
 
     def after_validate(self):
-        loss = self.learn.recorder.row.get('valid_loss')
+        recorder = own_attr(self.learn, 'recorder')
+        if recorder is None: return
+        loss = recorder.row.get('valid_loss')
         if loss is not None and not isfinite(loss): self._warn_of_valid_loss(loss)
 
     def _warn_of_valid_loss(self, loss):

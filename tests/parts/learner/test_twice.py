@@ -82,6 +82,13 @@ def test_a_removed_one_makes_room():
     learn.fit(1)
     assert len(learn.recorder.history)==1
 
+def test_a_fit_without_a_recorder():
+    "`NonFiniteCheck` looked for the validation loss in the removed Recorder"
+    learn = learner()
+    learn.remove_cb(Recorder)
+    learn.fit(2)
+    assert learn.train_iter==6
+
 def test_what_was_removed_comes_back_next_to_what_cannot():
     "Another bar was added meanwhile, so the old one cannot come back, and that is said; the Recorder can"
     learn = learner()
