@@ -90,9 +90,9 @@ def _copy_value(v): return v.clone() if isinstance(v, torch.Tensor) else v   # s
 # %% ../../nbs/observe/25b_optimizer_monitor.ipynb #82f72f74
 from typing import NamedTuple
 
-from ..data.modules import get_model
 from ..data.process import mesh_of, whole
 from ..loop.check import check_args
+from ..optim.inventory import named_params
 from .outbox import stack_scalars
 
 # %% ../../nbs/observe/25b_optimizer_monitor.ipynb #f5c77999
@@ -133,7 +133,7 @@ class OptimizerMonitor(Observer):
     def _start_step(self):
         "Store copies of the weights, and the norms of the gradients, before the step"
         names,params,grads = [],[],[]
-        for name,p in get_model(self.learn.model).named_parameters():
+        for name,p in named_params(self.learn).items():
             if p.grad is None or p.grad.is_sparse: continue
             names.append(name)
             params.append(p.detach())

@@ -11,7 +11,7 @@ from copy import deepcopy
 from io import BytesIO
 from numbers import Real
 from time import monotonic
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 import torch
 from fastcore.basics import patch
@@ -30,6 +30,11 @@ def stack_scalars(
     return torch.stack([v.detach().reshape(()).to(device, non_blocking=True) for v in values])
 
 # %% ../../nbs/observe/20a_outbox.ipynb #e258683d
+class _Stack(NamedTuple):
+    "The tensors of one dtype in a row of metrics, copied into one tensor"
+    names:list            # names of the metrics
+    values:torch.Tensor   # a value for each name
+
 class LogRow:
     "A row of metrics by name, some of them still on their device"
     size  = 1       # its size in rows of metrics
@@ -41,10 +46,10 @@ class LogRow:
     ):
         self.step,self.then = step,then
         self.metrics = {name:_as_scalar(name, v) for name,v in metrics.items()}
-        # the tensors among the metrics, as one tensor that is read at once
-        self.names  = [name for name,v in self.metrics.items() if isinstance(v, torch.Tensor)]
-        self.values = None
-        if self.names: self.values = stack_scalars([self.metrics[name] for name in self.names])
+        tensors = {}   # dtype -> tensors by name; in a common dtype, large integers would be rounded
+        for name,v in self.metrics.items():
+            if isinstance(v, torch.Tensor): tensors.setdefault(v.dtype, {})[name] = v
+        self.stacks = [_Stack([*by_name], stack_scalars([*by_name.values()])) for by_name in tensors.values()]
 
     def announce(self,
         learn:Callable # the Learner
@@ -101,7 +106,7 @@ def _draw_figure(figure):
 # %% ../../nbs/observe/20a_outbox.ipynb #0a1d9bab
 class MediaRow:
     "A row of texts, images, histograms or tables by name, some of them still on their device"
-    names = ()
+    stacks = ()
     def __init__(self,
         kind:str,    # 'texts', 'images', 'histograms' or 'tables'
         media:dict,  # the values to log, by name
@@ -175,7 +180,7 @@ class Outbox:
         if not self.rows: self.since,self.size = monotonic(),0
         self.rows.append(row)
         self.size += row.size
-        if row.names or row.waits: self.unread.append(row)
+        if row.stacks or row.waits: self.unread.append(row)
         is_full = self.size>=self.max_pending or monotonic()-self.since>=self.max_seconds
         is_due  = is_full or learn.mode is None   # outside of a run nothing flushes later
         if is_due or not self.unread: self.flush(learn)
@@ -205,12 +210,15 @@ class Outbox:
         finally: self.busy = False
 
     def _read_metrics(self):
-        "Read the metrics of all rows from the device at once"
-        rows,self.unread = [row for row in self.unread if row.names],[]
-        if not rows: return
-        device  = rows[0].values.device
-        numbers = iter(torch.cat([row.values.to(device) for row in rows]).tolist())
-        for row in rows: row.metrics.update(zip(row.names, numbers))   # takes one number for each name
+        "Read the metrics of all rows from the device, those of one dtype at once"
+        unread,self.unread = self.unread,[]
+        by_dtype = {}   # dtype -> (row, stack) pairs
+        for row in unread:
+            for stack in row.stacks: by_dtype.setdefault(stack.values.dtype, []).append((row, stack))
+        for pairs in by_dtype.values():
+            device  = pairs[0][1].values.device
+            numbers = iter(torch.cat([stack.values.to(device) for _,stack in pairs]).tolist())
+            for row,stack in pairs: row.metrics.update(zip(stack.names, numbers))   # takes one number for each name
 
     def clear(self) -> None:
         "Drop all rows"

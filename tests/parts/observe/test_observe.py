@@ -10,6 +10,7 @@ from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.loop.callback import Callback
 from learnkit.loop.events import CancelBatch, CancelEpoch, CancelFit, CancelStep, event
 from learnkit.callbacks.cycles import ValidateEvery
+from learnkit.callbacks.gradients import GradientClip
 from learnkit.observe.observer import OptimizerMonitor
 from learnkit.observe.observer import MemoryMonitor, SystemMetrics
 from learnkit.speed.memory import FreeOutputs
@@ -397,3 +398,20 @@ def test_a_failed_export_leaves_the_modes(tmp_path):
     learn.add_cb(at('after_fit', lambda cb: before.extend(m.training for m in cb.learn.model.modules())))
     with pytest.raises(RuntimeError, match='no'): learn.fit(1)
     assert [m.training for m in learn.model.modules()]==before
+
+def test_integers_are_not_rounded():
+    "Tensors of a row were stacked in a common dtype: next to a loss in bfloat16, 1001 tokens became 1000"
+    row = lambda i: dict(loss=torch.tensor(.5, dtype=torch.bfloat16), tokens=torch.tensor(1001+i), total=torch.tensor(2**24+1), scale=torch.tensor(.1, dtype=torch.double))
+    log = LogsMetrics()
+    learner(cbs=[log, LRMonitor('9ba'), at('after_batch', lambda cb: cb.learn.log_numbers(row(cb.learn.train_iter)), lambda cb: cb.learn.training)]).fit(1)
+    assert log.got==[(i, {k:v.item() for k,v in row(i).items()}) for i in (1,2,3)] and [*log.got[0][1]]==['loss','tokens','total','scale']
+
+def test_optimizer_monitor_measures_all_that_is_trained():
+    "Parameters of the loss function were left out of the norms"
+    class Weighted(nn.Module):
+        def __init__(self): super().__init__(); self.scale = nn.Parameter(torch.ones(()))
+        def forward(self, pred, y): return (self.scale*pred-y).pow(2).mean()
+    learn = learner(loss_func=Weighted(), cbs=[OptimizerMonitor('1ba'), GradientClip(100.)])
+    learn.fit(1)
+    row = learn.optimizer_monitor.history[-1]
+    assert row['grad_norm']==pytest.approx(learn.gradient_clip.norm.item()) and row['grad_norm/loss_func.scale']>0
