@@ -7,6 +7,7 @@ __all__ = ['vocab_of', 'Interpretation']
 
 # %% ../../nbs/observe/60a_interpretation.ipynb #6673854d
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
 
 from ..data.loaders import copy_loader, sequential_loader
-from ..data.nested import apply, is_listy, nested_reorder
+from ..data.nested import is_item_list, is_listy, map_container, nested_reorder
 from ..data.process import alone
 from ..learner.learner import Learner
 from ..loop.check import check_args
@@ -101,9 +102,14 @@ class Interpretation:
         idxs:int|slice|list|Tensor # indices of the samples, or a mask; `[:]` is all of them
     ) -> tuple:
         "Return inputs (or None), predictions, targets, decoded predictions and losses of the samples `idxs`"
-        idxs = torch.arange(len(self))[idxs].reshape(-1)
+        idxs = self._as_positions(idxs)
         results = [nested_reorder(o, idxs) for o in (self.preds, self.targs, self.decoded, self.losses)]
         return self._read_inputs(idxs),*results
+
+    def _as_positions(self, idxs):
+        "Return the samples `idxs`, given as for `__getitem__`, as a vector of indices from 0 on"
+        if isinstance(idxs, (tuple,range)): idxs = list(idxs)
+        return torch.arange(len(self))[idxs].reshape(-1)
 
     def _read_inputs(self, idxs):
         "Return the inputs of the samples `idxs`; read them from the dataset again if they are not stored"
@@ -127,19 +133,19 @@ class Interpretation:
         return value_text(v, self.vocab)
 
     def rows(self,
-        idxs:int|list|Tensor # indices of the samples
+        idxs:int|slice|list|Tensor # indices of the samples, or a mask
     ) -> History:
         "Return a table of samples: index, loss, target, prediction and its probability or score, and any inputs"
-        idxs = torch.as_tensor(idxs).reshape(-1)
+        idxs = self._as_positions(idxs)
         inputs,preds,targs,decoded,losses = self[idxs]
         inputs = inputs_by_name(inputs)
         scores = _compute_scores(preds, decoded)
         def make_row(i):
             row = dict(item=idxs[i].item(), loss=losses[i].item())
-            row['target']     = self.name(_pick(targs, i))
-            row['prediction'] = self.name(_pick(decoded, i))
+            row['target']     = self.name(pick_sample(targs, i))
+            row['prediction'] = self.name(pick_sample(decoded, i))
             for column,values in scores.items(): row[column] = values[i].item()
-            for name,values in inputs.items():   row[name]   = value_text(_pick(values, i))
+            for name,values in inputs.items():   row[name]   = value_text(pick_sample(values, i))
             return row
         return History(map(make_row, range(len(idxs))))
 
@@ -149,10 +155,17 @@ def _find_ignore_index(learn):
     return {} if number is None else dict(ignore_index=number)
 
 # %% ../../nbs/observe/60a_interpretation.ipynb #ebf75f1d
-def _pick(batch, i):
-    "Return sample `i` of a batch, which may be nested"
-    def pick(t): return t[i]
-    return apply(pick, batch)
+def pick_sample(
+    batch:Any, # inputs, targets or predictions of a batch, which may be nested
+    i:int      # index of the sample
+) -> Any:
+    "Return sample `i` of a batch, nested as the batch is"
+    if _is_nested(batch): return map_container(partial(pick_sample, i=i), batch)
+    return batch[i]
+
+def _is_nested(t):
+    "Return whether `t` is a container of batches, not a batch itself, such as a tensor or a list of texts"
+    return (is_listy(t) or isinstance(t, Mapping)) and not is_item_list(t)
 
 def value_text(
     v:Any,               # an input, a target or a decoded prediction of one sample
@@ -188,7 +201,7 @@ def inputs_by_name(
     "Return a dict of `input`, or of `input 0`, `input 1`, … for several inputs; {} for None; a mapping unchanged"
     if inputs is None: return {}
     if isinstance(inputs, Mapping): return inputs
-    if not is_listy(inputs): return {'input':inputs}
+    if not _is_nested(inputs): return {'input':inputs}
     return {f'input {i}':t for i,t in enumerate(inputs)}
 
 # %% ../../nbs/observe/60a_interpretation.ipynb #378c43dd
@@ -224,6 +237,12 @@ def is_image(
     if t.ndim!=3: return False
     height,width = t.shape[1:]
     return min(height, width)>3   # otherwise `t` is a table or a few series
+
+def find_images(
+    inputs:Any # the inputs of a batch
+) -> Tensor|None:
+    "Return the first input that `is_image`, or None if there is none"
+    return next(filter(is_image, inputs_by_name(inputs).values()), None)
 
 def is_mask(
     t:Any,        # a batch of targets or decoded predictions
@@ -313,17 +332,11 @@ def _overlay(ax, mask, highest):
     ax.imshow(np.ma.masked_equal(classes, 0), alpha=.5, interpolation='nearest', **colors)
 
 # %% ../../nbs/observe/60b_show.ipynb #34788d5f
-def _are_texts(t):
-    if not isinstance(t, (list,tuple)) or not t: return False
-    return all(isinstance(o, str) for o in t)
-
-def _pick_sample(t, i): return t[i] if _are_texts(t) else _pick(t, i)
-
 def _take_first(n, t):
     "Return the first `n` samples of a batch"
-    if _are_texts(t): return t[:n]
-    def cut(o): return o[:n] if isinstance(o, Tensor) else o
-    return apply(cut, t)
+    if _is_nested(t): return map_container(partial(_take_first, n), t)
+    is_batch = isinstance(t, Tensor) or is_item_list(t)
+    return t[:n] if is_batch else t
 
 # %% ../../nbs/observe/60b_show.ipynb #502923cd
 @check_args
@@ -340,7 +353,7 @@ class Samples:
         self.inputs = {k:_take_first(n, t) for k,t in inputs_by_name(inputs).items()}
         self.columns = {k:_take_first(n, t) for k,t in columns.items()}
         self.vocab,self.decode = vocab,decode
-        self.images = next((t for t in self.inputs.values() if is_image(t)), None)
+        self.images = find_images(self.inputs)
 
     def __len__(self) -> int: return len(next(iter(self.inputs.values())))
 
@@ -350,7 +363,7 @@ class Samples:
     ) -> list:
         "Return the value of each sample as text; decode token ids if `decode` is set"
         if self.decode is not None and _are_tokens(t): return [*map(self.decode, t.tolist())]
-        return [value_text(_pick_sample(t, i), vocab) for i in range(len(self))]
+        return [value_text(pick_sample(t, i), vocab) for i in range(len(self))]
 
     def table(self) -> History:
         "Return a table with a row for each sample"

@@ -10,8 +10,8 @@ from typing import Any
 
 from fastcore.basics import patch
 
-from ..data.nested import is_listy, tuplify
-from .interpret import Interpretation, draw_images, is_image
+from ..data.nested import is_listy
+from .interpret import Interpretation, draw_images, find_images
 
 # %% ../../nbs/observe/65a_top_losses.ipynb #3e0eb80c
 def _format_title(row, score):
@@ -37,8 +37,8 @@ def plot_top_losses(self:Interpretation,
     if inputs is None: raise ValueError('the inputs are not stored, and this loader cannot read them again by index: '
         'pass `with_input=True` to `Interpretation.from_learner`')
     rows = self.rows(idxs)
-    images,*_ = tuplify(inputs)
-    if not is_image(images): return rows
+    images = find_images(inputs)
+    if images is None: return rows
     score = next((column for column in ('probability','score') if column in rows[0]), None)
     axs = draw_images(images, [_format_title(row, score) for row in rows], stats=stats, ncols=ncols, figsize=figsize)
     legend = f'prediction / target\nloss / {score}' if score else 'prediction / target\nloss'

@@ -221,3 +221,10 @@ def interpret(*args, **kw): return ClassificationInterpretation.from_learner(*ar
     (lambda: Interpretation.from_learner(learner(x, y)).plot_top_losses(2), 'with_input=True')])
 def test_mistakes(make, says):
     with pytest.raises((TypeError, ValueError), match=says): make()
+
+@pytest.mark.parametrize('idxs,want', [(-1, [9]), (slice(2, 4), [2,3]), ((0,5), [0,5]), (range(3), [0,1,2]), (torch.arange(10)>7, [8,9]), ([], [])], ids=str)
+def test_samples_may_be_given_in_any_way(idxs, want):
+    "`rows` shows the samples that `[]` selects, by their index: a mask raised an IndexError, and -1 was shown as -1"
+    interp = Interpretation.from_learner(learner(*case(10)))
+    assert [row['item'] for row in interp.rows(idxs)]==want
+    assert torch.equal(interp[idxs][1], interp.preds[want])

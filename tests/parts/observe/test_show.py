@@ -113,6 +113,36 @@ def test_text():
     row = learn.show_results(decode=decode, n=1)[0]
     assert (row['input'],row['target'])==('dbc','bcd') and len(row['prediction'])==3
 
+class Texts(Dataset):
+    "Texts with a class each"
+    def __len__(self): return 6
+    def __getitem__(self, i): return f'text {i}', i%3
+class Length(nn.Module):
+    "Predicts from the lengths of texts or of other sequences"
+    def __init__(self): super().__init__(); self.out = nn.Linear(1, 3)
+    def forward(self, xs): return self.out(torch.tensor([[float(len(x))] for x in xs]))
+
+def test_a_list_of_texts():
+    "A batch whose only input is a list of texts was taken for several inputs: IndexError, or the texts' first letters"
+    dls = DataLoaders(DataLoader(Texts(), 4), DataLoader(Texts(), 4))
+    learn = Learner(dls, Length(), CrossEntropyLossFlat())
+    learn.remove_cb(learn.progress)
+    assert dls.show_batch(n=2)==[dict(input='text 0', target='0'), dict(input='text 1', target='1')]
+    assert [row['input'] for row in learn.show_results()]==[f'text {i}' for i in range(4)]
+    interp = Interpretation.from_learner(learn)
+    assert [row['input'] for row in interp.rows([1,5])]==['text 1','text 5']
+    assert [row['input'] for row in interp.plot_top_losses(6)]==[f'text {i}' for i in interp.top_losses()[1]]
+
+def test_inputs_of_several_lengths():
+    "Sequences and images of several sizes are a list with one tensor per sample"
+    for shape in ((), (3,8)):
+        sizes = [2,3,3,4]
+        batches = [(torch.full((2,*shape,max(sizes[i:i+2])), float(i)), torch.tensor([0,1])) for i in (0,2)]
+        learn = Learner(DataLoaders(batches, batches), Length(), CrossEntropyLossFlat())
+        learn.remove_cb(learn.progress)
+        interp = Interpretation.from_learner(learn, with_input=True)
+        assert [row['input'][:2] for row in interp.rows((0,3))]==['[0','[2'] and isinstance(interp.plot_top_losses(2), list)
+
 def test_no_targets():
     dls = DataLoaders(DataLoader(TensorDataset(torch.rand(5,4)), 2), n_inp=1)
     assert dls.show_batch().names==['input'] and len(dls.show_batch(n=1))==1
