@@ -47,7 +47,7 @@ from fastcore.basics import patch
 from torch.utils._pytree import tree_map
 
 from ..data.batch import Inputs, find_bs
-from ..data.nested import is_listy, tuplify
+from ..data.nested import is_listy, leaves, tuplify
 from ..data.snapshot import snapshot_random
 from ..learner.learner import Learner
 from ..loop.check import check_args, check_fraction, check_whole
@@ -82,11 +82,15 @@ class AugmentCallback(Callback):
 # %% ../../nbs/observe/70b_tta.ipynb #645c55ea
 def _check_same_samples(a, b):
     "Raise ValueError if the targets of two passes differ"
-    if not isinstance(a, torch.Tensor): return
-    are_equal = a.shape==b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
-    if not are_equal: raise ValueError(
+    if all(map(_are_equal, leaves(a), leaves(b))): return
+    raise ValueError(
         'the targets of two passes differ: the loader gives its samples in a different order each time, '
         'and learnkit cannot read it in order. Pass a list of batches or a DataLoader.')
+
+def _are_equal(a, b):
+    "Return whether two targets are equal, where NaN equals NaN"
+    if not isinstance(a, torch.Tensor): return True   # other objects are not compared
+    return a.shape==b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
 
 def _has_transforms(dl):
     "Return whether the loader's dataset can switch to random training transforms, as fastai's can"

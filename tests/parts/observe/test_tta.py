@@ -179,3 +179,11 @@ def test_tta_mistakes(kw, says):
     state = torch.get_rng_state()
     with pytest.raises((TypeError, ValueError), match=says): learn.tta(**kw)
     assert torch.equal(torch.get_rng_state(), state) and not any(isinstance(cb, AugmentCallback) for cb in learn.cbs)
+
+def test_another_order_of_several_targets():
+    "With one target it raised an error; with several, predictions of different samples were averaged"
+    class Shuffled:
+        def __iter__(self):
+            for i in range(2): yield torch.randn(4,4),torch.randint(0, 3, (4,)),torch.randn(4)
+    learn = Quiet(DataLoaders(Shuffled(), Shuffled(), n_inp=1), nn.Linear(4,3), lambda pred, a, b: nn.functional.cross_entropy(pred, a))
+    with pytest.raises(ValueError, match='targets of two passes differ'): learn.tta(aug=noop)
