@@ -108,7 +108,7 @@ class Sender:
                 delay = 1.
 
     def _wait_for_items(self):
-        "Return the first items, at most `most`, or [] if there were none for `idle` seconds, which ends the thread"
+        "Return the first items, at most `max_items`, or [] if there were none for `idle` seconds, which ends the thread"
         with self.changed:
             if not self.changed.wait_for(self._has_items, self.idle): self.thread = None
             return [*islice(self.unsent, self.max_items)]
@@ -136,7 +136,7 @@ class Sender:
             self.retries_at_once = False
         if self.on_failure is not None: self.on_failure()
 
-_senders = WeakValueDictionary()   # key of `take` -> its sender
+_senders = WeakValueDictionary()   # key of `take_over` -> its sender
 
 # %% ../../nbs/observe/45b_services.ipynb #b7b5870f
 import json
@@ -384,7 +384,7 @@ def _format_json_line(step, row):
     values = {}
     for kind,kind_values in row.items():
         if kind not in ('images','histograms'): values |= kind_values
-    return json.dumps(dict(step=step, **values), default=str).encode() + b'\n'
+    return json.dumps({'step':step, **values}, default=str).encode() + b'\n'
 
 # %% ../../nbs/observe/45b_services.ipynb #b17c2133
 class _Step(NamedTuple):
@@ -442,9 +442,10 @@ class ImageLogger(EveryCallback):
 
 # %% ../../nbs/observe/45c_images.ipynb #d147a424
 def to_uint8_arrays(
-    images:Tensor # (n, channels, height, width): from 0 to 1, or bytes
+    images:Tensor # (n, channels, height, width): from 0 to 1, bytes, or booleans
 ) -> list: # arrays (height, width, channels) of bytes
     "Convert images to a list of NumPy arrays, as services expect them"
+    if images.dtype==torch.bool: images = images.float()
     if images.is_floating_point(): images = images.clamp(0,1)*255
     return [*images.to(torch.uint8).permute(0,2,3,1).numpy()]
 
