@@ -397,6 +397,8 @@ class TorchScheduler(Scheduler):
         sets_momentum = getattr(self.sched, 'cycle_momentum', False)
         self.names = ('lr','mom') if sets_momentum else ('lr',)
         if self.interval=='epoch': _check_length(self.sched, self.learn.n_epoch, batches_per_epoch(self.learn))
+        reads_column = isinstance(self.sched, ReduceLROnPlateau) and not callable(self.monitor)
+        if reads_column: self._check_column()
         self.hook = opt.register_step_post_hook(self._record_optimizer_step)
         self.has_stepped = False
         super().before_fit()
@@ -431,11 +433,16 @@ class TorchScheduler(Scheduler):
         "Step ReduceLROnPlateau with the epoch's monitored value, unless `after_row` has used that value"
         if callable(self.monitor): return self._advance(broadcast_object(float(self.monitor(self.learn))))
         history = self.learn.recorder.history
-        row = history[-1]
-        if self.monitor not in row: raise ValueError(
-            f"there is no column '{self.monitor}' for ReduceLROnPlateau: {nearest(self.monitor, row)}")
         used = history.rows_before_last(self.learn.train_iter).names   # `after_row` has stepped with these values
-        if self.monitor not in used: self._step_with(row)
+        if self.monitor not in used: self._step_with(history[-1])
+
+    def _check_column(self):
+        "Raise ValueError if the Recorder has no column for ReduceLROnPlateau"
+        columns = getattr(own_attr(self.learn, 'recorder'), 'metric_names', ())
+        if self.monitor in columns: return
+        hint = nearest(self.monitor, columns)
+        if not columns: hint = 'add a `Recorder`, or pass a function of the Learner as `monitor`'
+        raise ValueError(f"there is no column '{self.monitor}' for ReduceLROnPlateau: {hint}")
 
     def _tick_after_epoch(self):
         "Count the optimizer step with the remaining samples of an epoch, which follows the last batch"

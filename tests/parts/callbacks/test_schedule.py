@@ -455,3 +455,12 @@ def test_a_step_of_a_subclass_has_the_rates_of_its_first_batch():
         learn.fit_one_cycle(1, .1)
         return [*learn.recorder.hps['lr']]
     assert rates(Mine)==rates(GradientAccumulation) and len({*rates(Mine)})==2
+
+@pytest.mark.parametrize('recorder, words', [(True, "no column 'valid_los' .* did you mean `valid_loss`"), (False, 'add a `Recorder`, or pass a function')])
+def test_a_missing_column_raises_before_the_first_batch(recorder, words):
+    "A misspelled column was found after the first epoch; without a Recorder the message was about an attribute"
+    learn = learner(cbs=[TorchScheduler(tls.ReduceLROnPlateau, monitor='valid_los')])
+    if not recorder: learn.remove_cb(learn.recorder)
+    before = weights(learn)
+    with pytest.raises(ValueError, match=words): learn.fit(1)
+    assert torch.equal(weights(learn), before)
