@@ -266,6 +266,8 @@ def log_objects(self:Learner,
     for kind,values in by_kind.items(): box._add(self, MediaRow(kind, values, box.count_batches(self)))
 
 # %% ../../nbs/observe/20b_hparams.ipynb #78de640c
+from torch.nn.parameter import is_lazy
+
 from ..data.modules import get_model, params
 from ..loop.settings import mask_secret, plain, settings
 from ..loop.loop import loader_len
@@ -280,7 +282,7 @@ def hparams(self:Learner,
     own = vars(self).setdefault('_hparams', {})
     own.update(more)
     train,model = self.dls.train,get_model(self.model)
-    known = {'model':type(model).__name__, 'model parameters':sum(p.numel() for p in params(model)),
+    known = {'model':type(model).__name__, 'model parameters':_count_params(model),
              'loss':self.loss_func, 'optimizer':self.opt_func, 'lr':self.lr, 'wd':self.wd,
              'metrics':[m.name for m in self.metrics], 'device':str(self.device),
              'batch size':getattr(self.dls, 'bs', getattr(train, 'batch_size', None)),
@@ -296,3 +298,8 @@ def hparams(self:Learner,
     return {name:plain(value) for name,value in known.items()}
 
 Learner.gather_args = Learner.hparams   # fastai's name, which its loggers call
+
+def _count_params(model):
+    "Return the number of a model's parameters, or None while lazy layers have no shapes"
+    ps = params(model)
+    return None if any(map(is_lazy, ps)) else sum(p.numel() for p in ps)

@@ -434,7 +434,8 @@ class ImageLogger(EveryCallback):
         learn = self.learn
         images = self._get_inputs() if self.f is None else self.f(learn)
         for k,v in images.items():
-            if v.ndim!=4: raise ValueError(
+            is_batch = getattr(v, 'ndim', None)==4
+            if not is_batch: raise ValueError(
                 f'`{k}` is {shapes(v)}, but images must have the shape (n, channels, height, width): '
                 'pass `f=`, a function of the Learner that returns such images by name')
         learn.log_objects(images)

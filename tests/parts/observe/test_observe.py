@@ -415,3 +415,14 @@ def test_optimizer_monitor_measures_all_that_is_trained():
     learn.fit(1)
     row = learn.optimizer_monitor.history[-1]
     assert row['grad_norm']==pytest.approx(learn.gradient_clip.norm.item()) and row['grad_norm/loss_func.scale']>0
+
+def test_lazy_layers_have_hyperparameters(tmp_path):
+    "A logger raised before the first batch, as lazy parameters cannot be counted"
+    learn = learner(model=nn.LazyLinear(1), path=tmp_path, cbs=JsonLogger())
+    learn.fit(1)
+    first,_ = (tmp_path/'log.jsonl').read_text().split('\n', 1)
+    assert json.loads(first)['hparams']['model parameters'] is None and learn.hparams()['model parameters']==5
+
+def test_image_logger_needs_tensors():
+    "A list raised an AttributeError"
+    with pytest.raises(ValueError, match=r'`a` is .* images must have the shape'): learner(cbs=ImageLogger('1ba', f=lambda learn: dict(a=[1,2]))).fit(1)
