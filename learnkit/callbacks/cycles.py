@@ -64,33 +64,33 @@ class ValidateEvery(EveryCallback):
 
     def act(self) -> None:
         "Validate, append a row to `history`, fire `after_row`, and log the row"
-        learn,start = self.learn,perf_counter()
+        learn,start = self.learn,perf_counter()   # a handler of the validation may remove this callback
         rec = own_attr(learn, 'recorder')
         values = learn.validate(self.ds_idx, self.dl)
         row = dict(epoch=learn.epoch, train_iter=learn.train_iter)
         if rec is not None: row['train_loss'] = rec.train_loss   # the same in all processes
         columns = getattr(rec, 'metric_names', [])
-        table_names,row_names = self._get_column_names(columns)
+        table_names,row_names = self._get_column_names(learn, columns)
         seconds = format_time(perf_counter()-start)
         self.history.append({**row, **dict(zip(row_names, values)), 'time':seconds})
         learn('after_row', row=dict(self.history[-1]), epoch=self.is_epoch_over)
-        position = f'{learn.epoch}:{self._count_done_batches()}'
+        position = f'{learn.epoch}:{self._count_done_batches(learn)}'
         cells = {**row, 'epoch':position, **dict(zip(table_names, values)), 'time':seconds}
         write_out(learn.logger, [*map(cells.get, columns or cells)])
 
-    def _count_done_batches(self):
+    def _count_done_batches(self, learn):
         "Return how many batches of the epoch are done"
-        is_in_train = not self.is_epoch_over and self.learn.iter is not None
-        return self.learn.iter+1 if is_in_train else self.n_train_batches
+        is_in_train = not self.is_epoch_over and learn.iter is not None
+        return learn.iter+1 if is_in_train else self.n_train_batches
 
-    def _get_column_names(self, columns):
+    def _get_column_names(self, learn, columns):
         "Return the names of the values in the table, and those in the row"
-        names = [m.name for m in self.learn.metrics]
+        names = [m.name for m in learn.metrics]
         table_names = ['valid_loss']
         for name in names:
             with_phase = f'valid_{name}'
             table_names.append(with_phase if with_phase in columns else name)
-        if self.learn._find_loader(self.ds_idx, self.dl) is self.learn.dls.valid: return table_names,table_names
+        if learn._find_loader(self.ds_idx, self.dl) is learn.dls.valid: return table_names,table_names
         source = f'ds{self.ds_idx}' if self.dl is None else 'dl'
         return table_names,[f'{source}_{name}' for name in ('loss', *names)]
 

@@ -204,16 +204,20 @@ class Evaluator(EveryCallback):
     def _evaluate_due(self, evaluators, epoch=False):
         "Evaluate with each of `evaluators`, and log their results in one row"
         if not evaluators: return
-        self.learn('before_validate_all', due=[cb.label for cb in evaluators])
-        found = {cb:cb._evaluate(epoch) for cb in evaluators}
-        self.learn('after_validate_all', results=self._log_results(found, epoch))
+        learn,found = self.learn,{}
+        learn('before_validate_all', due=[cb.label for cb in evaluators])
+        for cb in evaluators:
+            if cb.learn is learn: found[cb] = cb._evaluate(epoch)   # a handler may have removed it meanwhile
+        results = self._log_results(learn, found, epoch) if found else {}
+        learn('after_validate_all', results=results)
 
     def act(self,
         epoch:bool=False # is it called at the end of an epoch?
     ) -> dict:
         "Evaluate now, log the results and add them to `history`; return the loss and the metrics by name"
+        learn = self.learn
         found = {self:self._evaluate(epoch)}
-        return self._log_results(found, epoch)[self.label]
+        return self._log_results(learn, found, epoch)[self.label]
 
     def _evaluate(self, epoch):
         "Return the loss and the metrics, and add them to `history`"
@@ -225,9 +229,9 @@ class Evaluator(EveryCallback):
         if epoch: self.last_epoch = learn.epoch
         return values
 
-    def _log_results(self, found, epoch):
+    def _log_results(self, learn, found, epoch):
         "Log results as one row, write them below the progress bar, and return a dict from label to results"
-        learn,row = self.learn,{}
+        row = {}
         for cb in found: row |= cb.history[-1]
         del row['time']   # each Evaluator has its own time
         learn('after_row', row=row, epoch=epoch)

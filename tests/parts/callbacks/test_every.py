@@ -14,6 +14,7 @@ from learnkit.callbacks.intervals import Every, parse_every
 from learnkit.callbacks.intervals import EveryCallback
 from learnkit.callbacks.cycles import ValidateEvery
 from learnkit.callbacks.monitor import OnBetter
+from learnkit.observe.evaluate import Evaluator
 from learnkit.learner.bars import ProgressCallback
 from learnkit.loop.run import null_logger
 from learnkit.data.loaders import DataLoaders
@@ -379,3 +380,13 @@ def test_an_exception_during_validation_leaves_no_trace(ev, exc):
     assert learn.mode is None and not learn.training and learn.logger is print
     learn.fit(1)
     assert len(learn.validate_every.history)==1
+
+@pytest.mark.parametrize('ev', ['before_validate','after_validate'])
+@pytest.mark.parametrize('make', [lambda data: ValidateEvery('2ba'), lambda data: Evaluator('test', data, every='2ba')], ids=['validate','evaluate'])
+def test_removed_within_its_own_validation(make, ev):
+    "It looked for the Learner afterwards, and found None"
+    cb = make(batches(1, seed=2))
+    learn = learner(n=4, cbs=[cb, at(ev, lambda cb: cb.learn.remove_cb(removed.pop()), lambda cb: removed)])
+    removed = [cb]
+    learn.fit(2)
+    assert [row['train_iter'] for row in cb.history]==[2] and learn.train_iter==8
