@@ -125,7 +125,8 @@ class ItemIndices(Callback):
         learn = self.learn
         batches,dl = learn.batches,learn.dl
         self.streams.append(batches)
-        if not knows_indices(dl): return
+        is_under_way = batches.it is not None   # added during a phase: begins with the next phase
+        if is_under_way or not knows_indices(dl): return
         if isinstance(dl, ResumableLoader): dl.keep_indices()
         elif not hasattr(type(dl), 'batch_indices'):
             dl = self._find_recording_loader(dl)

@@ -219,8 +219,9 @@ class Monitor(Stateful):
 
     def _find_column(self, learn):
         "Return the column to monitor, or None for a function of the Learner"
-        columns = getattr(own_attr(learn, 'recorder'), 'metric_names', [])
-        known   = [name for name in columns if name not in ('epoch','time')]
+        recorder = own_attr(learn, 'recorder')
+        columns  = getattr(recorder, 'metric_names', [])
+        known    = [name for name in columns if name not in ('epoch','time')]
         metrics = [*filter(self._is_metric, learn.metrics)]
         name = metrics[0].name if metrics else self.monitor
         if callable(name): return None
@@ -228,6 +229,8 @@ class Monitor(Stateful):
         for cb in getattr(learn, 'cbs', ()): extra |= extra_columns(cb)
         self.source = extra.get(name)
         if self.source is not None: return None
+        if not known and recorder is not None: raise ValueError(
+            'the Recorder has no columns yet: add this callback before the fit, or in `before_epoch`')
         if not known: raise ValueError('there is no Recorder among the callbacks whose columns could be monitored: '
                                        'add it, or pass a function of the Learner as `monitor`')
         if name is None: return 'valid_loss' if 'valid_loss' in known else 'train_loss'

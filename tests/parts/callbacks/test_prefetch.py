@@ -309,3 +309,12 @@ def test_bad_settings(bad):
 def test_it_warns_once_when_it_has_no_effect():
     with pytest.warns(UserWarning, match='num_workers') as w: learner(Prefetch()).fit(3)
     assert len(w)==1
+
+def test_item_indices_added_within_a_phase():
+    "They begin with the next phase; the error was about `batches.replace`, which the user does not call"
+    seen,ds = [],TensorDataset(torch.randn(8,4), torch.randn(8,1))
+    learn = Learner(DataLoaders(DataLoader(ds, 4)), nn.Linear(4,1), nn.MSELoss())
+    def add(cb): cb.learn.add_cb(ItemIndices())
+    def note(cb): seen.append(cb.learn.indices)
+    learn.fit(2, cbs=[at('after_pred', add, lambda cb: cb.learn.train_iter==0), at('after_pred', note)])
+    assert seen==[None, None, [0,1,2,3], [4,5,6,7]]
