@@ -186,7 +186,7 @@ class MixHandler(Callback):
         # a function is wrapped only once
         if loss_per_sample is not self.loss_per_sample: self._assign(loss_per_sample=loss_per_sample)
         n = lam.numel()
-        if loss.numel()%n: raise ValueError(
+        if loss.numel()%max(n, 1): raise ValueError(   # a batch may have no samples
             f"a loss for each of {n} samples is needed, but with reduction='none' the loss function returns "
             f'{shapes(loss)}')
         if loss.shape!=lam.shape:   # a sample has several losses

@@ -394,3 +394,12 @@ def test_a_number_for_the_whole_batch_is_not_mixed(number):
     learn = Quiet(DataLoaders([(x,number,y)], n_inp=2), Scaled(4,3), nn.CrossEntropyLoss(), cbs=[MixUp(), at('before_pred', lambda cb: seen.append(cb.learn.xb))])
     learn.fit(1)
     assert not torch.equal(seen[0][0], x) and seen[0][1] is number
+
+@pytest.mark.filterwarnings('ignore:the training loss was nan')
+def test_a_batch_without_samples():
+    "It has the loss NaN, as without MixUp; it raised a ZeroDivisionError"
+    x,y = torch.randn(6,4),torch.randint(0, 3, (6,))
+    losses = []
+    learn = Quiet(DataLoaders([(x,y), (x[:0],y[:0]), (x,y)]), nn.Linear(4,3), nn.CrossEntropyLoss(), cbs=[MixUp(), at('after_loss', lambda cb: losses.append(cb.learn.loss))])
+    learn.fit(1)
+    assert [o.isnan().item() for o in losses]==[False, True, False]
