@@ -290,6 +290,7 @@ class StepsPerEpoch(Callback):
         state:dict # a result of `state_dict`
     ) -> None:
         "Restore the position `state` if a fit has begun but read no batch yet; raise ValueError for an invalid `state`"
+        if not state: return   # saved without a pass
         n_pass,start = state.get('n_pass'),state.get('start')
         is_state = len(state)==2 and type(n_pass) is type(start) is int
         if not is_state or min(n_pass, start)<0: raise ValueError(

@@ -407,7 +407,8 @@ class TorchScheduler(Scheduler):
     def load_state_dict(self,
         state:dict # a result of `state_dict`
     ) -> None:
-        "Restore the scheduler's state from a checkpoint"
+        "Restore the scheduler's state from a checkpoint; do nothing if there was no scheduler when it was saved"
+        if state.get('sched') is None: return
         super().load_state_dict({'n':0, **state})
         self.is_behind = False
         if isinstance(self.sched, LRScheduler): self._write_lrs()

@@ -18,6 +18,7 @@ from learnkit.loop.callback import Callback
 from learnkit.loop.events import CancelBatch, CancelEpoch, CancelFit, CancelStep, CancelValid
 from learnkit.learner.learner import Learner
 from learnkit.callbacks.accumulate import GradientAccumulation
+from learnkit.callbacks.batches import StepsPerEpoch
 from learnkit.callbacks.schedules import *
 from learnkit.optim.schedule import *
 from learnkit.callbacks.schedules import TorchScheduler
@@ -464,3 +465,12 @@ def test_a_missing_column_raises_before_the_first_batch(recorder, words):
     before = weights(learn)
     with pytest.raises(ValueError, match=words): learn.fit(1)
     assert torch.equal(weights(learn), before)
+
+@pytest.mark.parametrize('make,n', [(lambda: TorchScheduler(partial(tls.StepLR, step_size=1)), 3), (lambda: StepsPerEpoch(2), 2)], ids=['scheduler','steps'])
+def test_a_state_saved_after_a_fit_can_be_loaded_in_a_fit(make, n):
+    "The state is empty then, and loading it raised an error"
+    cb,again = make(),make()
+    learner(cbs=cb).fit(1)
+    learn = learner(cbs=[again, at('before_fit', lambda _: again.load_state_dict(cb.state_dict()), order=99)])
+    learn.fit(2)
+    assert learn.train_iter==2*n
