@@ -7,7 +7,7 @@ __all__ = ['knows_indices', 'ItemIndices', 'OngoingLoader', 'StepsPerEpoch', 'ba
 
 # %% ../../nbs/callbacks/05a_item_indices.ipynb #5b16cb24
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from fastcore.basics import GetAttr, patch
@@ -164,12 +164,17 @@ def _format_index(i):
 def get_current_indices(
     learn:Learner # the Learner, in a batch
 ) -> list|None:
-    "Return the dataset indices of the current (micro-)batch that no callback has `excluded`, or None if unknown"
-    if learn.indices is None: return None
+    "Return the indices of the current (micro-)batch that no callback has `excluded`; None if unknown or not integers"
+    if not _are_integers(learn.indices): return None
     indices = [int(i) for i in learn.indices]
     if isinstance(learn.current_run.in_part, slice): indices = indices[learn.current_run.in_part]
     excluded = frozenset().union(*[own_attr(cb, 'excluded', ()) for cb in learn.cbs])
     return [i for i in indices if i not in excluded]
+
+def _are_integers(indices):
+    "Return whether these are several integers, not a single one, as with `batch_size=None`, or the keys of a dataset"
+    if not isinstance(indices, Iterable): return False
+    return all(hasattr(i, '__index__') for i in indices)
 
 # %% ../../nbs/callbacks/05b_steps_per_epoch.ipynb #1d6b90c7
 from warnings import warn

@@ -13,7 +13,7 @@ from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.loop.events import CancelBatch, CancelEpoch, CancelFit, CancelTrain, CancelValid
 from learnkit.callbacks.cycles import ValidateEvery
 from learnkit.learner.fit import LimitBatches, ShortEpochCallback
-from learnkit.callbacks.batches import ItemIndices
+from learnkit.callbacks.batches import ItemIndices, get_current_indices
 from learnkit.callbacks.batches import Prefetch, PrefetchIterator, is_loaded_by_workers
 from learnkit.learner.bars import ProgressCallback
 from learnkit.loop.run import null_logger
@@ -318,3 +318,15 @@ def test_item_indices_added_within_a_phase():
     def note(cb): seen.append(cb.learn.indices)
     learn.fit(2, cbs=[at('after_pred', add, lambda cb: cb.learn.train_iter==0), at('after_pred', note)])
     assert seen==[None, None, [0,1,2,3], [4,5,6,7]]
+
+@pytest.mark.parametrize('keys, kw, want', [(range(8), dict(batch_size=4), [4,5,6,7]), (torch.arange(8), dict(batch_size=4), [4,5,6,7]), (map(str, range(8)), dict(batch_size=4), None), (range(8), dict(batch_size=None), None)],
+                         ids=['integers','tensors','texts','single'])
+def test_current_indices_are_integers(keys, kw, want):
+    "Keys that are texts, and a single index per batch, raised errors about `int`"
+    class Keyed(Dataset):
+        def __len__(self): return 8
+        def __getitem__(self, key): return torch.ones(4),torch.ones(1)
+    seen = []
+    learn = Learner(DataLoaders(DataLoader(Keyed(), sampler=[*keys], **kw)), nn.Linear(4,1), nn.MSELoss(), cbs=[ItemIndices(), at('after_pred', lambda cb: seen.append(get_current_indices(cb.learn)))])
+    learn.fit(1)
+    assert seen[-1]==want
