@@ -6,6 +6,7 @@
 __all__ = ['LogFile', 'MetricsLogger', 'FileLogger', 'JsonLogger', 'CSVFile', 'parse_csv', 'CSVLogger']
 
 # %% ../../nbs/observe/40a_log_file.ipynb #756e1020
+import errno
 import os
 from pathlib import Path
 from warnings import warn
@@ -15,6 +16,8 @@ from ..data.locks import FileLock, check_not_forked, remove_leftovers
 from ..loop.callback import Stateful
 
 # %% ../../nbs/observe/40a_log_file.ipynb #d6a11721
+_no_fsync = errno.EINVAL,errno.ENOSYS,errno.ENOTSUP   # the errors of file systems that do not support `fsync`
+
 class LogFile(Stateful):
     "A file of appended rows that tracks its valid length, and holds rows while the disk is full"
     saves = 'pos','held'
@@ -71,14 +74,16 @@ class LogFile(Stateful):
         self.file = self.error = self.pid = None
 
     def sync(self) -> None:
-        "Flush the file to the disk; if it was deleted, write it again and warn"
+        "Flush the file to the disk, and warn if that fails; if the file was deleted, write it again and warn"
+        if self.file.closed: return   # Ctrl-C may have closed it
         self._restore_deleted()
         try: os.fsync(self.file.fileno())
-        except OSError: pass   # some file systems do not support this
+        except OSError as e:
+            is_supported = e.errno not in _no_fsync
+            if is_supported: warn(f'{self.path} could not be flushed to the disk ({e}): its last rows may be lost')
 
     def _restore_deleted(self):
         "Write the whole file again, and warn, if it was deleted while open"
-        if self.file.closed: return
         is_linked = os.fstat(self.file.fileno()).st_nlink>0
         if is_linked: return
         self.file.seek(0)

@@ -216,8 +216,9 @@ class Outbox:
         for row in unread:
             for stack in row.stacks: by_dtype.setdefault(stack.values.dtype, []).append((row, stack))
         for pairs in by_dtype.values():
-            device  = pairs[0][1].values.device
-            numbers = iter(torch.cat([stack.values.to(device) for _,stack in pairs]).tolist())
+            values  = [stack.values for _,stack in pairs]
+            device  = values[0].device
+            numbers = iter(torch.cat([v.to(device) for v in values]).tolist())
             for row,stack in pairs: row.metrics.update(zip(stack.names, numbers))   # takes one number for each name
 
     def clear(self) -> None:

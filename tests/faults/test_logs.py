@@ -371,3 +371,23 @@ def test_a_file_left_closed_by_an_interrupt(where, tmp_path, monkeypatch):
     log.write(b'2\n')
     log.close()
     assert path.read_bytes()==b'head\n1\n2\n'
+
+@pytest.mark.parametrize('error, warns', [(errno.ENOSPC, True), (errno.EIO, True), (errno.EINVAL, False)], ids=['full','broken','unsupported'])
+def test_a_file_that_cannot_be_flushed(error, warns, tmp_path, monkeypatch):
+    "On a network drive a full disk may show in `fsync` only, whose errors were all ignored"
+    def fails(fd): raise OSError(error, os.strerror(error))
+    monkeypatch.setattr(os, 'fsync', fails)
+    file = LogFile(tmp_path/'log')
+    file.write(b'row')
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        file.close()
+    assert [*map(str, (w.message for w in caught))]==[f'{tmp_path}/log could not be flushed to the disk ([Errno {error}] {os.strerror(error)}): its last rows may be lost']*warns
+
+def test_a_file_that_is_closed_already(tmp_path):
+    "Ctrl-C between the two steps of a replacement leaves a closed file, which raised an error at the end of the fit"
+    file = LogFile(tmp_path/'log')
+    file.write(b'row')
+    file.file.close()
+    file.close()
+    assert (tmp_path/'log').read_bytes()==b'row' and file.file is None
