@@ -90,7 +90,7 @@ def _copy_value(v): return v.clone() if isinstance(v, torch.Tensor) else v   # s
 # %% ../../nbs/observe/25b_optimizer_monitor.ipynb #82f72f74
 from typing import NamedTuple
 
-from ..data.process import mesh_of, whole
+from ..data.process import is_sharded, mesh_of, whole
 from ..loop.check import check_args
 from ..optim.inventory import named_params
 from .outbox import stack_scalars
@@ -146,7 +146,7 @@ class OptimizerMonitor(Observer):
         "Compute the norms, and the update from the weights before the step, as the next row"
         names,params,old,grad_norms = self.start
         self.start,self.due = None,False
-        updates = torch._foreach_sub(params, old)
+        updates = _subtract(params, old)
         norms = dict(grad_norm=grad_norms, weight_norm=_compute_norms(params), update_norm=_compute_norms(updates))
         row = {k:torch.linalg.vector_norm(stack_scalars(layer_norms)) for k,layer_norms in norms.items()}
         row['update_ratio'] = row['update_norm']/row['weight_norm']
@@ -162,6 +162,11 @@ class _StepStart(NamedTuple):
     params:list       # the parameters, which the step changes in place
     old:list          # copies of the parameters from before the step
     grad_norms:list   # the norms of the parameters' gradients
+
+def _subtract(params, old):
+    "Return the differences `params - old`: in one call, unless some are sharded, as PyTorch cannot mix these in a list"
+    if any(map(is_sharded, params)): return [p-before for p,before in zip(params, old)]
+    return torch._foreach_sub(params, old)
 
 def _compute_norms(tensors):
     "Return each tensor's L2 norm over all processes with a shard of it; 16-bit tensors in 32 bits against overflow"
