@@ -10,7 +10,7 @@ from torch.optim import SGD
 from torch.optim import lr_scheduler as tls
 from learnkit.callbacks.accumulate import GradientAccumulation
 from learnkit.callbacks.data import MapOutputs
-from learnkit.callbacks.gradients import AdaptiveGradientClip, GradualUnfreezing
+from learnkit.callbacks.gradients import AdaptiveGradientClip, GradientClip, GradualUnfreezing
 from learnkit.callbacks.schedules import TorchScheduler
 from learnkit.learner.learner import Learner
 from learnkit.loop.run import null_logger
@@ -232,3 +232,19 @@ def test_a_mapping_may_return_loss_and_logits():
     for l in (a, b): l.logger = null_logger; l.fit(2)
     assert torch.allclose(weights(a), weights(b)) and a.recorder.history['valid_loss']==pytest.approx(b.recorder.history['valid_loss'])
     assert torch.allclose(a.get_preds()[0], b.get_preds()[0])
+
+def test_adaptive_clip_knows_the_parameters_of_the_loss():
+    "They are clipped too, but no pattern matched their names"
+    class Weighted(nn.Module):
+        def __init__(self): super().__init__(); self.scale = nn.Parameter(torch.ones(()))
+        def forward(self, pred, y): return (self.scale*pred-y).pow(2).mean()
+    def scale(**kw):
+        torch.manual_seed(0)
+        learn = Learner([[(torch.randn(4,3), torch.randn(4,1))]], nn.Linear(3,1), Weighted(), SGD, lr=1., cbs=AdaptiveGradientClip(1e-4, **kw))
+        learn.fit(1)
+        return learn.loss_func.scale.item()
+    assert abs(scale()-1)<1.1e-4 and abs(scale(skip='loss_func.*')-1)>.01
+
+def test_a_clip_of_nothing():
+    "No norm for any optimizer was accepted, and clipped nothing"
+    with pytest.raises(ValueError, match='pass `max_norm` or `value`'): GradientClip({})
