@@ -67,7 +67,11 @@ class Every:
         self.times     = None         # how many times it has been due; None: unknown
         self.since     = monotonic()  # the time when the clock was started
         self.is_loaded = False        # does the next fit continue this count?
-        # with several processes: the most that any has done, batches since then, and batches until they synchronize
+        self._synchronize_next()
+
+    def _synchronize_next(self):
+        "Let the processes synchronize in the next batch, if there are several"
+        # the most that any process has done, batches since then, and batches until they synchronize
         self.max_amount,self.n_since_sync,self.sync_at = None,0,1
 
     def start(self,
@@ -75,6 +79,7 @@ class Every:
     ) -> None:
         "Begin a fit: count from zero, or from the state that was loaded"
         if not self.is_loaded: self.reset()
+        self._synchronize_next()   # the amounts of an earlier fit do not count
         self.since,self.has_just_begun = monotonic(),True
         if self.unit=='st': self.steps_at_start = learn.train_steps
 

@@ -390,3 +390,19 @@ def test_removed_within_its_own_validation(make, ev):
     removed = [cb]
     learn.fit(2)
     assert [row['train_iter'] for row in cb.history]==[2] and learn.train_iter==8
+
+def test_a_resumed_interval_of_several_processes(monkeypatch):
+    "The largest amount of the interrupted fit was still used, so that an interval ended at once in the resumed one"
+    monkeypatch.setattr(module, 'num_distrib', lambda: 2)
+    monkeypatch.setattr(module, 'max_over_processes', lambda amount: amount)
+    class Together(EveryCallback): acts_at_same_batch = True
+    due = []
+    cb = Together(lambda learn: due.append(learn.train_iter), '64sp')
+    states = {}
+    learn = learner(n=32, nv=0, cbs=[cb, at('after_batch', lambda _: states.setdefault(learn.train_iter, cb.state_dict()), order=60)])
+    learn.fit(1)
+    assert due==[16,32]
+    cb.load_state_dict(states[12])   # 48 samples are done, 16 are left
+    due.clear()
+    learn.fit(1)
+    assert due==[4,20]
