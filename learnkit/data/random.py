@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from operator import index
 from typing import Any, NamedTuple
 
 import torch
@@ -27,6 +28,7 @@ def set_seed(
 ) -> None:
     "Seed the generators of Python, NumPy, PyTorch and all devices; raise TypeError if `s` is not an integer"
     if not hasattr(s, '__index__'): raise TypeError(f'The seed must be an integer, not {s!r:.60}.')
+    s = index(s)   # `random.seed` takes no integer of NumPy
     random.seed(s)
     if 'numpy' in sys.modules: sys.modules['numpy'].random.seed(s % 2**32)
     if torch.accelerator.is_available(): torch.manual_seed(s)

@@ -24,6 +24,13 @@ def test_random_states(seed, skip):
     for _ in range(skip): draw()
     assert [draw() for _ in range(3)]==a
 
+@pytest.mark.parametrize('same', [np.int64(1), np.uint8(1), tensor(1)])
+def test_any_integer_is_a_seed(same):
+    "`random.seed` takes no integer of NumPy: it raised an error of Python, after the check"
+    set_seed(1); first = draw()
+    set_seed(same)
+    assert draw()==first
+
 def test_packed_states():
     "A checkpoint has bytes for the many numbers; half of them are refused"
     from learnkit.data.random import pack_state
