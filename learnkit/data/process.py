@@ -61,11 +61,12 @@ def rank0_first(
     *args:Any,     # passed to `func`
     **kwargs:Any   # passed to `func`
 ) -> Any:
-    "Call `func` in process 0, then in the others; return the result. All processes must call this function"
-    if rank_distrib(): dist.barrier()   # wait until process 0 has finished
+    "Call `func` in process 0, then in the others of the group; return the result. All must call this function"
+    if not in_group(): return func(*args, **kwargs)
+    if dist.get_rank(): dist.barrier()   # wait until process 0 has finished
     try: return func(*args, **kwargs)
     finally:
-        if in_group() and rank_distrib()==0: dist.barrier()
+        if dist.get_rank()==0: dist.barrier()
 
 # %% ../../nbs/data/15a_process.ipynb #56c2bd1c
 def _all_gather(x, sizes):

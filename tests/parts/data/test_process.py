@@ -48,6 +48,12 @@ def test_rank0_first(tmp_path):
     torch.multiprocessing.start_processes(_first, (tmp_path/'init',), nprocs=2, start_method='fork')
     assert rank0_first(divmod, 7, 2)==(3,1)
 
+def test_rank0_first_without_a_group():
+    "A process with a rank but no group cannot wait for others: it raised an error of PyTorch"
+    process.set_rank(1)
+    try: assert rank0_first(divmod, 7, 2)==(3,1)
+    finally: process.set_rank(0)
+
 @pytest.mark.parametrize('kind', ['conj','negated','expanded','transposed','empty','number','with gradient','bf16','sparse','parameter','inference'])
 def test_a_tensor_is_sent_as_it_is(kind):
     "… between processes, where plain ones go as arrays: an array cannot hold each of these"
