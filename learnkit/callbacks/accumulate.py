@@ -207,7 +207,7 @@ from functools import partial
 from math import ceil
 
 from ..data.batch import is_batch_object
-from ..data.nested import apply, is_record, make_record, record_values, to_concat
+from ..data.nested import apply, is_record, map_record, to_concat
 from ..data.process import to_detach
 from ..loop.check import check_args
 from ..loop.events import event
@@ -228,7 +228,7 @@ def split_samples(
 ) -> list:    # the micro-batches, nested as the batch; the last one may be smaller
     "Split `b` into micro-batches of `size` samples; raise ValueError for a batch object or tensor not of length `bs`"
     def cut(t, i):
-        if is_record(t): return make_record([apply(cut, v, i) for v in record_values(t)], type(t))
+        if is_record(t): return map_record(partial(apply, cut, i=i), t)
         if is_batch_object(t): raise ValueError(
             f'a {type(t).__name__} cannot be split: write MicroBatch(..., split=f), where f(batch, size) returns a '
             'list of batches')

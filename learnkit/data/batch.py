@@ -8,6 +8,7 @@ __all__ = ['find_bs', 'find_device', 'to_float', 'to_half', 'to_np', 'flatten_ch
 
 # %% ../../nbs/data/05_batch.ipynb #ee80a92e
 from collections.abc import Mapping
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch import Tensor
 from torch.nn.parameter import is_lazy
 from torch.nn.utils.rnn import PackedSequence
 
-from .nested import apply, is_listy, is_record, leaves, make_record, map_container, record_values
+from .nested import apply, is_array, is_listy, is_record, leaves, map_container, map_record, record_values
 
 # %% ../../nbs/data/05_batch.ipynb #e7dd34e5
 def is_batch_object(
@@ -37,7 +38,7 @@ def _find_lists(b):
         yield from _find_lists(o)
 
 def _has_entry_per_sample(o):
-    "Return whether the list `o` has one entry per sample: mappings, or tensors of different lengths"
+    "Return whether the list `o` has one entry per sample: mappings, or tensors or arrays of different lengths"
     if len(o)==0: return False
     if _all_are(o, Mapping): return True
     lengths = {_get_length(t) for t in o}
@@ -47,9 +48,10 @@ def _has_entry_per_sample(o):
 def _all_are(objects, kind): return all(isinstance(o, kind) for o in objects)
 
 def _get_length(o):
-    "Return the length of a tensor, or None for a scalar or anything else"
-    if not isinstance(o, Tensor) or o.ndim==0: return None
-    return o.size(0)
+    "Return the length of a tensor or a NumPy array, or None for a scalar or anything else"
+    has_shape = isinstance(o, Tensor) or is_array(o)
+    if not has_shape or o.ndim==0: return None
+    return o.shape[0]
 
 # %% ../../nbs/data/05_batch.ipynb #3f966ab8
 def find_bs(
@@ -113,10 +115,10 @@ def select_samples(
     def select(o):
         if isinstance(o, PackedSequence): raise ValueError(
             'Samples of a PackedSequence cannot be selected: let `collate_fn` return a padded tensor.')
-        if isinstance(o, Tensor):
+        if isinstance(o, Tensor) or is_array(o):
             if _get_length(o)!=n: return o
             return o[positions]
-        if is_record(o): return make_record([*map(select, record_values(o))], type(o))
+        if is_record(o): return map_record(select, o)
         if is_batch_object(o): raise ValueError(
             f'Samples of a {type(o).__name__} cannot be selected: let `collate_fn` return tensors.')
         if not _is_container(o): return o
@@ -173,7 +175,7 @@ def _cast(b, convert):
         if isinstance(o, Tensor):
             if o.is_floating_point(): return convert(o)
             return o
-        if is_record(o): return make_record([_cast(v, convert) for v in record_values(o)], type(o))
+        if is_record(o): return map_record(partial(apply, cast), o)
         return o
     return apply(cast, b)
 

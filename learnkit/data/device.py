@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..loop.tracebacks import add_note
-from .nested import is_listy, is_record, make_record, map_container, record_values
+from .nested import is_listy, is_record, map_container, map_record
 
 # %% ../../nbs/data/10a_device.ipynb #230f4154
 def default_device(
@@ -58,7 +58,7 @@ def to_device(
     if callable(move_batch): return move_batch(device)
     move = partial(to_device, device=device, non_blocking=non_blocking)
     if is_listy(b) or isinstance(b, Mapping): return map_container(move, b)
-    if is_record(b): return make_record([*map(move, record_values(b))], type(b))
+    if is_record(b): return map_record(move, b)
     return b
 
 def to_cpu(
@@ -86,7 +86,7 @@ def is_plain_batch(
     if callable(getattr(b, 'to', None)): return False
     if isinstance(b, dict): return all(map(is_plain_batch, b.values()))
     if is_listy(b): return all(map(is_plain_batch, b))
-    return not isinstance(b, Mapping)
+    return not isinstance(b, Mapping) and not is_record(b)
 
 def pin_leaf(
     o:Any # a leaf of a plain batch

@@ -7,6 +7,7 @@ __all__ = ['is_listy', 'tuplify', 'detuplify', 'map_container', 'apply', 'leaves
            'nested_reorder']
 
 # %% ../../nbs/data/00_nested.ipynb #44e17dac
+import sys
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
@@ -107,6 +108,13 @@ def item_find(
     return x
 
 # %% ../../nbs/data/00_nested.ipynb #524c0032
+def is_array(
+    o:Any # any object
+) -> bool:
+    "Return whether `o` is a NumPy array"
+    np = sys.modules.get('numpy')
+    return np is not None and isinstance(o, np.ndarray)
+
 def is_record(
     o:Any # anything
 ) -> bool:
@@ -127,6 +135,17 @@ def record_values(
 ) -> list:
     "Return the field values of `o`, in the order of the fields"
     return [getattr(o, field.name) for field in fields(o)]
+
+def map_record(
+    func:Callable, # called as `func(value)`
+    o:Any          # an instance of a dataclass
+) -> Any:
+    "Copy `o` without calling its `__init__`; apply `func` to its fields, and to attributes that `__post_init__` has set"
+    record = copy(o)
+    names = [field.name for field in fields(o)]
+    names += getattr(o, '__dict__', {}).keys() - {*names}
+    for name in names: object.__setattr__(record, name, func(getattr(o, name)))
+    return record
 
 # %% ../../nbs/data/00_nested.ipynb #963a44df
 def is_item_list(
@@ -194,13 +213,22 @@ def _concat_lists(xs, dim):
     return _rebuild(first, [to_concat([*parts], dim) for parts in zip(*xs)])
 
 # %% ../../nbs/data/00_nested.ipynb #aebe96c7
+def _as_indices(idxs):
+    "Return `idxs` as a tensor of integers; raise TypeError for a mask or for fractions, which would be rounded"
+    if is_listy(idxs): idxs = [*idxs]
+    idxs = torch.as_tensor(idxs)
+    if idxs.numel()==0: return idxs.long()   # an empty list becomes a float tensor
+    are_integers = not idxs.is_floating_point() and idxs.dtype is not torch.bool
+    if are_integers: return idxs.long()
+    raise TypeError(f'Samples are selected by their indices, not by {idxs.dtype} values. '
+                    'Write `mask.nonzero().squeeze(1)` for a mask.')
+
 def nested_reorder(
     t:Any,   # tensors in nested containers, as `to_concat` returns them; None stays None
     idxs:Any # the indices of the samples to select, in this order: a tensor or a list of integers
 ) -> Any:
     "Select the samples `idxs` from each tensor and list of samples in `t`; raise TypeError for leaves that are neither"
-    if is_listy(idxs): idxs = [*idxs]
-    idxs = torch.as_tensor(idxs, dtype=torch.long)
+    idxs = _as_indices(idxs)
     if t is None: return t
     if isinstance(t, Tensor): return t[idxs]
     if is_item_list(t): return _rebuild(t, [t[i] for i in idxs.tolist()])

@@ -104,6 +104,9 @@ def test_samples_are_selected_or_raise():
     assert same(select_samples((x, torch.zeros(7), tensor(1)), [0], 3), (x[:1], torch.zeros(7), tensor(1)))
     assert same(select_samples((x, (im[:2], [x])), [0], 3), (x[:1], ([t[:1] for t in im[:2]], [x[:1]])))
     assert same(select_samples([dict(a=x), dict(a=x), dict(a=x)], [0], 3), [dict(a=x)])
+    a = np.arange(3)   # an array was kept whole, also with a value for each sample
+    assert same(select_samples(dict(x=x, a=a, w=np.ones(5), n=np.array(3)), [2], 3), dict(x=x[2:], a=a[2:], w=np.ones(5), n=np.array(3)))
+    assert same(select_samples((x, [a[:1], a[:2], a]), slice(1, 3), 3), (x[1:], [a[:2], a]))
     for unclear in ((im, x), (tuple(im), [{}]*3), (x, (dict(a=x),)*3), (x, [['a', 'b', 'c']]*3)):
         with pytest.raises(ValueError, match='may have one entry per sample'): select_samples(unclear, [0], 3)
         assert select_samples(unclear, [0, 1, 2], 3) is unclear

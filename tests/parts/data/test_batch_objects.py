@@ -6,9 +6,9 @@ import pytest, torch
 from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD
-from learnkit.callbacks.accumulate import GradientAccumulation, MicroBatch
+from learnkit.callbacks.accumulate import GradientAccumulation, MicroBatch, split_samples
 from learnkit.callbacks.mixup import CutMix, MixUp
-from learnkit.data.batch import find_bs, find_device, select_samples, split_batch
+from learnkit.data.batch import find_bs, find_device, select_samples, split_batch, to_half
 from learnkit.data.device import to_device
 from learnkit.learner.learner import Learner
 from learnkit.loop.run import null_logger
@@ -96,6 +96,24 @@ def test_samples_of_a_dataclass_are_cut():
         learn.remove_cb(learn.progress).fit(2)
         return learn.model.lin.weight
     assert torch.allclose(trained(MicroBatch(1)), trained(), atol=1e-6)
+
+@dataclass
+class Masked(Rows):
+    "`__post_init__` sets another attribute"
+    def __post_init__(self): self.mask = self.x>0
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    x: torch.Tensor
+
+def test_attributes_that_post_init_sets_are_kept():
+    "Moved, cut and converted like the fields; they were missing in the copy"
+    rows = Masked(torch.arange(12.).view(4, 3), torch.arange(4))
+    assert to_device(rows, 'cpu').mask is rows.mask and to_device(rows, 'meta').mask.is_meta
+    assert torch.equal(select_samples(rows, [0, 2], 4).mask, rows.mask[[0, 2]])
+    half, = split_samples((rows,), 2, 4)[1]
+    assert torch.equal(half.mask, rows.mask[2:]) and to_half(rows).mask is rows.mask and len(rows.mask)==4
+    assert to_half(Fixed(rows.x)).x.dtype is torch.half and rows.x.dtype is torch.float
 
 @pytest.mark.parametrize('cb,error', [(MicroBatch(2), 'cannot be split: write MicroBatch'), (MixUp(), 'not a Graph')])
 def test_what_cannot_cut_an_object_raises(cb, error):

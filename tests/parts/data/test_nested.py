@@ -45,6 +45,11 @@ def test_reorder(x, perm):
     same(nested_reorder(res, tensor(perm).argsort()), x)
     same(nested_reorder(x, L(perm)), res)
 
+@pytest.mark.parametrize('idxs', [tensor([True, False, True]), [True, False], [1., 0.], np.array([1.5])])
+def test_reorder_takes_indices_only(idxs):
+    "A mask was converted to the indices 1, 0, 1, and fractions were cut off"
+    with pytest.raises(TypeError, match='by their indices, not by torch'): nested_reorder(torch.arange(3), idxs)
+
 @fast
 @given(st.lists(st.lists(st.text(max_size=2), min_size=1, max_size=4), min_size=1, max_size=4), st.booleans())
 def test_concat_strings_per_item(cols, tup):

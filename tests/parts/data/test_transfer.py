@@ -1,6 +1,7 @@
 """Batches go to an accelerator on a stream of their own, and the loop computes with what it would have had. The accelerator here is one in name only:
 its copies are made as late as they may. tests/device has one that does more."""
 from collections import UserDict, namedtuple
+from dataclasses import dataclass
 
 import pytest, torch
 from torch import nn
@@ -112,14 +113,23 @@ class Odd:
     def __init__(self, x): self.x = x
     def to(self, device): return self
 
-@pytest.mark.parametrize('odd', [lambda: Odd(torch.ones(2)), lambda: pack_sequence([torch.ones(3), torch.ones(2)]), lambda: torch.eye(3).to_sparse(), lambda: torch.ones(2, requires_grad=True),
-                                 lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged)], ids=['own','packed','sparse','gradient','nested'])
+@dataclass
+class Record:
+    x: torch.Tensor
+
+@pytest.mark.parametrize('odd', [lambda: Odd(torch.ones(2)), lambda: Record(torch.ones(2)), lambda: pack_sequence([torch.ones(3), torch.ones(2)]), lambda: torch.eye(3).to_sparse(), lambda: torch.ones(2, requires_grad=True),
+                                 lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged)], ids=['own','dataclass','packed','sparse','gradient','nested'])
 def test_what_is_not_ordinary_moves_as_usual(odd, device):
     b = torch.ones(4, 4),odd()
     assert not is_plain_batch(b) and not is_plain_batch(dict(x=[b])) and is_plain_batch(b[:1])
     assert not is_plain_batch(torch.ones(2, device='meta'))
     transfer = Transfer(torch.device('cpu')); transfer.stream = device
     assert transfer(b)[0] is b[0] and not device.copies
+
+def test_a_dataclass_is_moved(device):
+    "It was taken for a leaf without tensors, and stayed on the CPU"
+    transfer = Transfer(torch.device('meta')); transfer.stream = device
+    assert transfer(Record(torch.ones(2))).x.is_meta and transfer([Record(torch.ones(2))])[0].x.is_meta
 
 def test_what_callbacks_change_is_copied(plain, device):
     change = lambda cb: setattr(cb.learn, 'batch', [o*2 for o in cb.learn.batch]) if cb.learn.iter==1 else cb.learn.batch[0].add_(1)
