@@ -349,10 +349,13 @@ def set_epoch(
     epoch:int # the number of the epoch that begins
 ) -> None:
     "Call `o.set_epoch(epoch)`; if `o` has no such method, call that of its dataset and of its samplers"
-    if hasattr(o, 'set_epoch'): return o.set_epoch(epoch)
-    for name in ('dataset','sampler','batch_sampler'):
-        part = getattr(o, name, None)
-        if part is not None and part is not o: set_epoch(part, epoch)
+    waiting,seen = [o],[]
+    while waiting:
+        part = waiting.pop(0)
+        if any(part is other for other in seen): continue   # a dataset may refer to its sampler, which refers to it
+        seen.append(part)
+        if hasattr(part, 'set_epoch'): part.set_epoch(epoch)
+        else: waiting += [getattr(part, name, None) for name in ('dataset','sampler','batch_sampler')]
 
 # %% ../../nbs/data/35b_loaders.ipynb #5b250002
 _queues:Any = WeakKeyDictionary()   # worker -> the queues between it and the main process

@@ -6,13 +6,32 @@ from torch import tensor
 from torch.utils.data import *
 
 from toys import few
-from learnkit.data.loaders import FuncLoader
+from learnkit.data.loaders import FuncLoader, set_epoch
 from learnkit.loop.loop import loader_len
 from learnkit.data.loaders import *
 from learnkit.data.nested import nested_reorder
 from loader_cases import Custom, Items, NewStyle, SizedStream, Stream
 
 fast = settings(max_examples=100, deadline=None)
+
+class Knows(Dataset):
+    "A dataset and its sampler, which refer to each other"
+    def __init__(self): self.sampler = KnowsData(self)
+    def __len__(self): return 4
+    def __getitem__(self, i): return i
+class KnowsData(Sampler):
+    def __init__(self, dataset): self.dataset,self.epochs = dataset,[]
+    def __iter__(self): return iter(range(4))
+class Counts(KnowsData):
+    def set_epoch(self, epoch): self.epochs.append(epoch)
+
+def test_parts_that_refer_to_each_other():
+    "`set_epoch` recursed without end; it is called once for each object"
+    ds = Knows()
+    set_epoch(DataLoader(ds, 2, sampler=ds.sampler), 1)
+    ds.sampler = Counts(ds)
+    set_epoch(DataLoader(ds, 2, sampler=ds.sampler), 3)
+    assert ds.sampler.epochs==[3]
 
 def test_loader_len():
     class Lazy:
