@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/data/52_parts.ipynb #01fe6f15
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from inspect import signature
@@ -102,19 +103,34 @@ def is_small_tensor(
     if not isinstance(v, torch.Tensor) or v.layout is not torch.strided: return False
     return v.numel()<=1000 and not v.is_meta
 
+def is_small_array(
+    v:Any # anything
+) -> bool:
+    "Return whether `v` is a NumPy array or scalar of at most 1000 numbers"
+    np = sys.modules.get('numpy')
+    if np is None or not isinstance(v, (np.ndarray, np.generic)): return False
+    return v.size<=1000 and v.dtype.kind in 'biufc'
+
 def numbers_in(
     o:Any # an object
 ) -> dict[str, Any]:
-    "Return a dict of the attributes of `o` that are numbers, and of CPU copies of its small tensors, by name"
-    numbers = {k:v for k,v in vars(o).items() if type(v) in (bool,int,float)}
-    tensors = {k:v.detach().to('cpu', copy=True) for k,v in vars(o).items() if is_small_tensor(v)}
-    return numbers | tensors
+    "Return a dict of copies of the attributes of `o` that are numbers, small tensors or small NumPy arrays, by name"
+    copies = {k:_copy_number(v) for k,v in vars(o).items()}
+    return {k:v for k,v in copies.items() if v is not None}
+
+def _copy_number(v):
+    "Return a copy of `v` that `has_changed` can compare: of an array its shape and bytes; None if `v` has no numbers"
+    if type(v) in (bool,int,float): return v
+    if is_small_tensor(v): return v.detach().to('cpu', copy=True)
+    if not is_small_array(v): return None
+    if v.ndim==0: return v.item()
+    return v.shape,v.tobytes()
 
 def has_changed(
-    now:Any,   # the current value: a number or a tensor
+    now:Any,   # the current value
     before:Any # the earlier value
 ) -> bool:
-    "Return whether `now` differs from `before`; NaN equals NaN"
+    "Return whether `now`, a value of `numbers_in`, differs from `before`; NaN equals NaN"
     if isinstance(now, torch.Tensor):
         if not isinstance(before, torch.Tensor): return True
         if now.shape!=before.shape: return True
@@ -134,7 +150,7 @@ def changed_names(
     "Return the names of the attributes whose values have changed, except an `epoch` that `set_epoch` sets"
     res = []
     for k,v in now.items():
-        first = before.get(k, getattr(type(o), k, None))   # an attribute that was set later had the value of the class
+        first = before.get(k, _copy_number(getattr(type(o), k, None)))   # if set later, it had the value of the class
         if first is None or not has_changed(v, first): continue
         if k=='epoch' and hasattr(o, 'set_epoch'): continue   # each epoch sets it again
         res.append(k)

@@ -1,7 +1,7 @@
 """Counters of samplers, datasets, transforms and callbacks are saved by their `state_dict`, or a warning names them"""
 import re, warnings
 
-import pytest, torch
+import numpy as np, pytest, torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, Subset
 
 from learnkit.all import Callback, EarlyStoppingCallback, EMACallback, GradientAccumulation, MixUp, SaveModelCallback, TrackerCallback
@@ -92,6 +92,11 @@ class Schedule(Callback):
     "Changes the learning rate by its count"
     n = 0
     def before_batch(self): self.n += 1; self.learn.opt.set_hyper('lr', .01/self.n)
+class NumpyCount(Schedule): n = np.int64(0)
+class NumpyCounts(Callback):
+    "Changes the learning rate by a count that it changes in place"
+    def __init__(self): self.n = np.zeros(1)
+    def before_batch(self): self.n += 1; self.learn.opt.set_hyper('lr', .01/float(self.n[0]))
 class Saved(Schedule): saves = ('n',)
 class Looking(Schedule): acts = 'nothing'
 
@@ -100,6 +105,12 @@ def test_callbacks_of_the_user(tmp_path):
     assert resume_warnings(tmp_path/'a', Saved(), Looking())==[]
     message, = resume_warnings(tmp_path/'b', Schedule())
     assert '`n` of Schedule' in message and "`saves = ('n',)`" in message and '`acts = "nothing"`' in message
+
+@pytest.mark.parametrize('make', [NumpyCount, NumpyCounts])
+def test_numbers_of_numpy(make, tmp_path):
+    "A counter that is a number or an array of NumPy was reset in silence"
+    message, = resume_warnings(tmp_path, make(), n=1)
+    assert f'`n` of {make.__name__}' in message
 
 @pytest.mark.parametrize('cbs', [[], [lambda: EMACallback(.9), lambda: GradientAccumulation(8), MixUp], [SaveModelCallback, EarlyStoppingCallback, TrackerCallback]])
 def test_no_false_alarm(cbs, tmp_path):
