@@ -213,6 +213,7 @@ from typing import NamedTuple
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, SequentialSampler, TensorDataset
 
+from .nested import is_array
 from .random import is_generator
 from ..loop.callback import Stateful
 from ..loop.dispatcher import Dispatcher
@@ -433,8 +434,15 @@ def _is_copied(size, depth):
     return depth==Depth.data and size<=_max_copied_entries
 
 def _snapshot_array(a, depth):
+    "Take a snapshot of the values of an `array` of Python"
     if not _is_copied(len(a), depth): return Snapshot()
     return Snapshot(partial(a.__setitem__, slice(None), a[:]))
+
+def _snapshot_numpy(a, depth):
+    "Take a snapshot of the values of a NumPy array; return an empty snapshot of a read-only array, or of a file's"
+    is_in_file = type(a).__name__=='memmap'
+    if is_in_file or not a.flags.writeable or not _is_copied(a.size, depth): return Snapshot()
+    return Snapshot(partial(a.__setitem__, ..., a.copy()))
 
 # %% ../../nbs/data/30b_contents.ipynb #87bc4ce4
 def _snapshot_small_tensor(t, depth):
@@ -445,6 +453,7 @@ def _look_into(o, depth, was_passed):
     if isinstance(o, torch.Tensor): return Contents(_snapshot_small_tensor(o, depth))
     if isinstance(o, containers): return _look_into_container(o, depth, was_passed)
     if isinstance(o, array): return Contents(_snapshot_array(o, depth))
+    if is_array(o): return Contents(_snapshot_numpy(o, depth))
     generator = snapshot_generator(o)
     if generator.snapshots: return Contents(generator)
     if not isinstance(o, (FunctionType,MethodType,partial)): return _look_into_object(o, depth, was_passed)

@@ -146,6 +146,20 @@ def test_numbers_in_an_array_of_python(kind):
         held.append(5); o.seen = array(kind)
     assert (o.seen is before[0] and ds.seen is before[1]) and [*o.seen]==[*ds.seen]==[0,0,0] and [*held]==[1,2]
 
+@pytest.mark.parametrize('v', [np.zeros(3), np.array(0), np.zeros((2, 3), 'c8'), np.array(['a', None], object), np.zeros(2, [('a', int), ('b', 'U3')])], ids=lambda v: str(v.dtype))
+def test_numbers_in_an_array_of_numpy(v):
+    "NumPy arrays that are changed in place were not restored: in a callback, a dictionary, or a small one in a dataset"
+    class Counts:
+        def __init__(self, n): self.seen = np.zeros(n)
+        def __len__(self): return 4
+        def __getitem__(self, i): return torch.tensor(float(i))
+    o,small,large,held = Counts(3),Counts(1000),Counts(1001),dict(a=v.copy())
+    o.read_only = np.broadcast_to(v, (2, *v.shape))
+    with snapshot_contents(o, held, loaders=[DataLoader(small), DataLoader(large)]):
+        for c in (o, small, large): c.seen += 1
+        held['a'][...] = v[::-1] if v.dtype.hasobject else 1
+    assert not o.seen.any() and not small.seen.any() and large.seen.all() and np.array_equal(held['a'], v)
+
 class Read:
     "Counts how often its items are read by its own methods, in an order of its own"
     read = 0
