@@ -31,6 +31,8 @@ def _as_tensor(a, i, is_target):
 def _to_tensor(a, i, is_target):
     "Convert a NumPy array to a tensor: float64 to float32, integers to int64, except uint8 inputs such as images"
     import numpy as np
+    if np.ma.is_masked(a): raise ValueError(
+        f"Array {i} has masked values, which a tensor cannot hold. Fill them with `a.filled(value)`.")
     a = np.asarray(a)
     kind = a.dtype.kind
     if kind not in 'biufc': raise TypeError(

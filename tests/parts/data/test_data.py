@@ -172,7 +172,7 @@ def test_awkward_arrays(recwarn):
     ((x[:1],), {}, ValueError, 'there is 1'), ((np.array([{},1], dtype=object),), {}, TypeError, 'Array 0 must hold numbers, .* object'),
     ((x,np.array(['a','b','c'])), {}, TypeError, 'Array 1 must hold numbers'), ((np.array(['2020'], dtype='M8[D]'),), {}, TypeError, 'numbers'),
     ((tensor(1),), {}, ValueError, 'must have a dimension'), ((np.float64(1),), {}, ValueError, 'must have a dimension'), (('abc',), {}, TypeError, 'numbers'),
-    ((None,), {}, TypeError, 'numbers')])
+    ((None,), {}, TypeError, 'numbers'), ((x, np.ma.masked_array([1,2,3], [0,1,0])), {}, ValueError, r'Array 1 has masked values.*a\.filled')])
 def test_bad_tensors(args, kw, err, msg):
     with pytest.raises(err, match=msg): DataLoaders.from_tensors(*args, **kw)
 
