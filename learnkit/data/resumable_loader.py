@@ -24,7 +24,7 @@ from torch.utils.data import (BatchSampler, DataLoader, IterableDataset, RandomS
 from torch.utils.data.distributed import DistributedSampler
 
 from .loaders import copy_loader
-from .nested import leaves
+from .nested import is_array, is_record, leaves, record_values
 from .parts import is_stateful
 from .process import num_shards
 from .random import (check_generator_state, generator_state, get_named_states, pack_state,
@@ -114,15 +114,18 @@ class ResumableSampler(GetAttr):
 def hash_batch(
     b:Any # a batch
 ) -> int:
-    "Return a hash of a batch: of the shapes of its tensors, up to 256 values of each, and its numbers and strings"
+    "Return a hash of a batch: the shapes of its tensors and arrays, up to 256 values of each, its numbers and strings"
     return hash_seed(*map(_summarize, leaves(b)))
 
 def _summarize(o):
     if type(o) in (int,float,str): return o
+    if is_record(o): return [*map(_summarize, leaves(record_values(o)))]
     is_dense = isinstance(o, Tensor) and o.layout is torch.strided
-    if not is_dense: return type(o).__name__
-    step = max(1, ceil(o.numel()/256))
-    return tuple(o.shape),o.detach().flatten()[::step].tolist()
+    if is_dense: o = o.detach()
+    elif not is_array(o) or o.dtype.hasobject: return type(o).__name__
+    values = o.reshape(-1)
+    step = max(1, ceil(len(values)/256))
+    return tuple(o.shape),values[::step].tolist()
 
 class OpenedBatches(GetAttr):
     "Iterates over the batches of `it`, and stores the hash of the first in `first_hash`"

@@ -1,5 +1,6 @@
 """Streams that save their position: a run resumes there without loading a sample again, and ends as if not killed."""
 import multiprocessing as mp, os, random, warnings
+from dataclasses import dataclass
 from itertools import count
 
 import numpy as np, pytest, torch
@@ -13,7 +14,7 @@ from learnkit.callbacks.batches import StepsPerEpoch
 from learnkit.learner.fit import LimitBatches
 from learnkit.recovery.file import list_checkpoints, read_checkpoint, write_checkpoint
 from learnkit.data.loaders import DataLoaders
-from learnkit.data.resumable_loader import ResumableLoader
+from learnkit.data.resumable_loader import ResumableLoader, hash_batch
 from learnkit.data.seeded import SeededLoader
 from learnkit.data.parts import is_stateful
 from test_resume import Crash, assert_same, end, fit
@@ -338,6 +339,34 @@ class Clocked(Streamed):
 def test_data_with_another_first_batch_is_reported(workers, tmp_path):
     with pytest.warns(UserWarning, match='begins with another batch'):
         stopped(lambda: learner(tmp_path, lambda: DataLoader(Clocked(), BS, num_workers=workers)), Crash(2))
+
+@dataclass
+class Record:
+    x: object
+
+@pytest.mark.parametrize('wrap', [Record, lambda x: dict(x=Record([x])), lambda x: (x.numpy(),)])
+def test_the_first_batch_is_compared_in_any_form(wrap):
+    "Tensors in a dataclass, and NumPy arrays, were not compared, so another first batch was not reported"
+    assert len({hash_batch(wrap(torch.full((2, 3), v))) for v in (0., 1., 2.)})==3
+    assert hash_batch(wrap(torch.ones(2, 3)))==hash_batch(wrap(torch.ones(2, 3)))
+
+class ByTheClock(IterableDataset):
+    "A stream in another order in each pass"
+    def __iter__(self):
+        for i in random.SystemRandom().sample(range(N), N): x = torch.tensor([1., 2, 3, i/N]); yield x,x.sum()[None]/10
+
+def test_between_epochs_a_stream_by_the_clock_begins_a_whole_pass(tmp_path):
+    "Nothing is read again there, so nothing is compared; each sample is trained on once, as in any other epoch"
+    seen = []
+    class Watch(Callback):
+        acts = 'nothing'
+        def after_batch(self):
+            if self.training: seen.extend(self.learn.xb[0][:,3].mul(N).round().int().tolist())
+    def make(): return learner(tmp_path, lambda: DataLoader(ByTheClock(), BS), [Watch], every='1ep')
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        stopped(make, Crash(PER+1))
+    assert sorted(seen[:N])==[*range(N)] and sorted(seen[-2*N:-N])==[*range(N)]
 
 class RecordsEpochs:
     "Records the epochs given to `set_epoch`"
