@@ -6,7 +6,7 @@
 __all__ = ['set_seed', 'plain_state', 'get_random_states', 'check_numpy_state', 'check_torch_state', 'set_random_states', 'no_random', 'derive_seed']
 
 # %% ../../nbs/data/25a_seed.ipynb #22b26767
-import random, sys
+import random, re, sys
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -158,14 +158,15 @@ def set_random_states(
     **others:list|None                # `torch_<type>_state` of other accelerators: one state per device
 ) -> None:
     "Restore states from `get_random_states`; raise ValueError and restore none if a CPU generator's state is invalid"
+    for name in others:
+        if not re.fullmatch('torch_.+_state', name): raise TypeError(
+            f'There is no state named `{name}`: those of accelerators are named like `torch_cuda_state`.')
     random_state,numpy_state = unpack_state(random_state),unpack_state(numpy_state)
-    # all states are checked before the first is set
-    if numpy_state is not None: check_numpy_state(numpy_state)
+    # all states are checked before the first is set; NumPy's check is complete only when its state is set
     if torch_state is not None: check_torch_state(torch_state)
+    if random_state is not None: _set_python_state(random.Random(), random_state)
+    if numpy_state is not None: _set_numpy_state(numpy_state)
     if random_state is not None: _set_python_state(random, random_state)
-    if numpy_state is not None:
-        import numpy as np
-        np.random.set_state(numpy_state)
     if torch_state is not None: torch.set_rng_state(torch_state.cpu())
     device_states = dict(torch_cuda_state=torch_cuda_state, torch_xpu_state=torch_xpu_state,
                          torch_mps_state=torch_mps_state, **others)
@@ -177,6 +178,13 @@ def _set_python_state(rng, state):
         rng.setstate((version, tuple(numbers), gauss))   # a state from a file has lists in place of tuples
     except (TypeError, OverflowError) as e:
         raise ValueError(f"This is not the state of a Python generator: {e}") from e
+
+def _set_numpy_state(state):
+    import numpy as np
+    check_numpy_state(state)
+    try: np.random.set_state(state)
+    except (TypeError, LookupError) as e:
+        raise ValueError(f'This is not the state of a NumPy generator: {e!r}') from e
 
 def _set_device_states(states):
     for name,rngs in device_rngs().items():

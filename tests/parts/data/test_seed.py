@@ -44,6 +44,18 @@ def test_packed_states():
         with pytest.raises(ValueError): set_random_states(**bad)
     assert before['random_state'][1]==random.getstate()[1] and before['numpy_state']==get_random_states()['numpy_state']
 
+def test_all_states_are_restored_or_none():
+    "The state of another bit generator was found only after Python's state had been set, and an unknown name was ignored"
+    states,other = get_random_states(),np.random.PCG64(3).state
+    draw()
+    before = random.getstate(),torch.get_rng_state().tolist()
+    for numpy_state in (other, {**states['numpy_state'], 'bit_generator':'PCG64'}, {k:v for k,v in states['numpy_state'].items() if k!='gauss'}):
+        try: set_random_states(**{**states, 'numpy_state':numpy_state})
+        except ValueError: assert (random.getstate(), torch.get_rng_state().tolist())==before
+        else: assert random.getstate()!=before[0]; draw(); before = random.getstate(),torch.get_rng_state().tolist()
+    with pytest.raises(TypeError, match='no state named `numpi_state`'): set_random_states(numpi_state=states['numpy_state'])
+    set_random_states(torch_npu_state=None)
+
 def test_random_states_from_file():
     f,states = io.BytesIO(),get_random_states()
     torch.save(states, f); f.seek(0)
