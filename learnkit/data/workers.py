@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from warnings import warn
 from weakref import WeakKeyDictionary
+from zlib import crc32
 
 import torch
 from torch import nn
@@ -36,18 +37,19 @@ class Identity:
 constants = int,float,complex,bool,str,bytes,type(None)
 sequences = list,tuple,set,frozenset
 max_entries = 1000   # how many entries of a container are compared
+max_array_bytes = 2**20   # a larger NumPy array is compared in part
 
 # %% ../../nbs/data/53_workers.ipynb #7d60cb24
 def fingerprint(
     v:Any,      # a value
     depth:int=4 # how many levels of nested containers to look into
 ) -> Any:
-    "Return a value that changes when `v` is replaced by another object, or its content changes"
+    "Return a value that changes when `v` is replaced by another object, or the compared part of its content changes"
     if type(v) in constants: return type(v),v
     if isinstance(v, torch.Tensor):
         if v.is_inference(): return Identity(v),None   # PyTorch does not count the writes to it
         return Identity(v),v._version
-    if hasattr(v, 'tobytes') and hasattr(v, 'dtype'): return Identity(v),_read_sample(v)
+    if hasattr(v, 'tobytes') and hasattr(v, 'dtype'): return Identity(v),_read_array(v)
     if depth==0: return Identity(v)
     if isinstance(v, dict): return Identity(v),len(v),[_fingerprint_entry(e, depth) for e in _take_first(v.items())]
     if isinstance(v, sequences): return Identity(v),len(v),[fingerprint(e, depth-1) for e in _take_first(v)]
@@ -60,8 +62,9 @@ def _fingerprint_entry(entry, depth):
 # %% ../../nbs/data/53_workers.ipynb #63de5136
 def _take_first(entries): return [e for _,e in zip(range(max_entries), entries)]
 
-def _read_sample(array):
-    "Return the bytes of fewer than 2000 elements of a NumPy array, evenly spread"
+def _read_array(array):
+    "Return a checksum of a NumPy array; of a large one, the bytes of fewer than 2000 elements, evenly spread"
+    if array.nbytes<=max_array_bytes: return crc32(array.tobytes())
     flat = array.reshape(-1)
     return flat[::max(1, flat.size//max_entries)].tobytes()
 

@@ -2,12 +2,13 @@
 in a run and after a resume."""
 import warnings
 
-import pytest, torch
+import numpy as np, pytest, torch
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, Subset, get_worker_info
 
 from learnkit.callbacks.batches import ItemIndices, Prefetch, StepsPerEpoch
 from learnkit.data.seeded import SeededLoader
+from learnkit.data.workers import inform_workers
 from learnkit.learner.combined import CombinedLoader
 from learnkit.learner.learner import Learner
 from learnkit.loop.callback import Callback
@@ -187,6 +188,21 @@ def test_a_worker_keeps_its_own_generator():
 
 class NewTransform(Callback):
     def before_epoch(self): self.learn.dls.train.dataset.transform = lambda row: [*row, 7.]
+
+class Labelled(Dataset):
+    "Returns the labels of an array"
+    def __init__(self): self.labels = np.zeros(50_000, int)
+    def __len__(self): return 4
+    def __getitem__(self, i): return int(self.labels[i+1])
+
+def test_one_new_label_of_many_reaches_the_workers():
+    "Of an array, a thousand elements were compared, so a label in between kept its old value in the workers"
+    dl,passes = DataLoader(Labelled(), 4, num_workers=1, persistent_workers=True),[]
+    for epoch in range(2):
+        dl.dataset.labels[2] = epoch
+        with inform_workers(dl): it = iter(dl)
+        passes += [b.tolist() for b in it]
+    assert passes==[[0,0,0,0], [0,1,0,0]]
 
 @pytest.mark.parametrize('persistent', [False, True])
 def test_a_change_that_cannot_reach_workers_warns_once(persistent):
