@@ -118,6 +118,11 @@ class RecordedStreamLoader(GetAttr):
         return it
 
 # %% ../../nbs/data/60b_seeded_loader.ipynb #cd29f8b0
+def _as_plain_seed(seed):
+    "Return `seed` as a number of Python, or a tuple of them, as a checkpoint stores it: the hash depends on the type"
+    if isinstance(seed, (tuple,list)): return tuple([*map(_as_plain_seed, seed)])
+    return plain_state(seed)
+
 class SeededLoader(GetAttr):
     "A loader of the batches of `dl` that can begin at any batch, in an order that depends only on `seed` and the epoch"
     _default = 'dl'
@@ -132,7 +137,7 @@ class SeededLoader(GetAttr):
         dl:Any,  # any iterable of batches
         seed:Any # the seed for shuffling and augmentation: a number or a tuple of numbers
     ):
-        self.dl,self.seed = dl,seed
+        self.dl,self.seed = dl,_as_plain_seed(seed)
         self.epoch = self.start = 0
         if is_indexed(dl): self.loader = self._make_replaying_loader(dl)
         else: self.stateful,self.loader = self._find_stream(dl)
@@ -262,8 +267,7 @@ class SeededLoader(GetAttr):
     ) -> None:
         "Let the next pass begin at the position, if one is given, and set how many batches are needed"
         if seed is not None:
-            if isinstance(seed, list): seed = tuple(seed)
-            self.seed = seed
+            self.seed = _as_plain_seed(seed)
             self.seek(epoch, start, state)
         self.limit = limit
 

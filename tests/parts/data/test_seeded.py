@@ -1,8 +1,9 @@
 """A seeded dataset that loads whole batches: each sample has its own random numbers, whichever samples are loaded with it"""
 import random
-import pytest, torch
-from torch.utils.data import Dataset
-from learnkit.data.seeded import SeededDataset
+import numpy as np, pytest, torch
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+from learnkit.data.files import to_serializable
+from learnkit.data.seeded import SeededDataset, SeededLoader
 
 class Batches(Dataset):
     "Counts its calls, and draws random numbers if `draw`"
@@ -21,6 +22,16 @@ def test_a_sample_does_not_depend_on_its_batch(draw):
     alone = [data[key] for key in keys(*range(8))]
     for idxs in ([0, 1, 2], [2, 1], [5, 0, 7, 2]):
         assert data.__getitems__(keys(*idxs))==[alone[i] for i in idxs]
+
+@pytest.mark.parametrize('seed', [3, np.int64(3), np.float64(2.5), [1, 2], (1, np.int64(2)), torch.tensor(3)], ids=repr)
+def test_a_seed_of_any_type_is_resumed(seed):
+    "A checkpoint stores numbers of Python and tuples; the order depended on the type, and a resumed run had other samples"
+    def make(): return SeededLoader(DataLoader(TensorDataset(torch.arange(8.)), 2, shuffle=True), seed)
+    first,resumed = make(),make()
+    it = iter(first)
+    next(it)
+    resumed.begin_at(**to_serializable(first.position(1)))
+    assert [x.tolist() for x, in it]==[x.tolist() for x, in resumed]
 
 def test_without_random_numbers_a_batch_is_one_call():
     data = SeededDataset(Batches())
