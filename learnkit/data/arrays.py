@@ -7,6 +7,7 @@ __all__ = ['tensor', 'Permutation', 'ComputedBatches']
 
 # %% ../../nbs/data/40a_arrays.ipynb #c9fd4b9f
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import torch
@@ -80,7 +81,7 @@ def from_tensors(cls:DataLoaders,
     tensors = [_as_tensor(a, i, i>=n_inputs) for i,a in enumerate(arrays)]
     n = _check_lengths(tensors)
     if seed is None: seed = torch.initial_seed()
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(index(seed))
     n_valid = min(max(round(n*valid_pct), 1), n-1)
     valid,train = torch.randperm(n, generator=generator).tensor_split([n_valid])
     dsets = [_select(tensors, idxs.sort().values) for idxs in (train,valid)]

@@ -139,6 +139,8 @@ def test_from_tensors(n, pct, seed, k):
 def test_seeds_differ():
     splits = {tuple(DataLoaders.from_tensors(torch.arange(50), seed=s).valid_ds.tensors[0].tolist()) for s in range(10)}
     assert len(splits)==10
+    a,b = [DataLoaders.from_tensors(torch.arange(50), seed=s).valid_ds.tensors[0].tolist() for s in (3, np.int64(3))]
+    assert a==b
 
 @pytest.mark.parametrize('dtype,inp,targ', [
     ('float64',torch.float32,torch.float32), ('float32',torch.float32,torch.float32), ('float16',torch.float16,torch.float16),
