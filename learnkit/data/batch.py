@@ -48,7 +48,8 @@ def _has_entry_per_sample(o):
 def _all_are(objects, kind): return all(isinstance(o, kind) for o in objects)
 
 def _get_length(o):
-    "Return the length of a tensor or a NumPy array, or None for a scalar or anything else"
+    "Return the number of samples of a tensor, a NumPy array or a packed sequence; None for a scalar or anything else"
+    if isinstance(o, PackedSequence): return int(o.batch_sizes[0])
     has_shape = isinstance(o, Tensor) or is_array(o)
     if not has_shape or o.ndim==0: return None
     return o.shape[0]
@@ -57,7 +58,7 @@ def _get_length(o):
 def find_bs(
     b:Any # a batch
 ) -> int:
-    "Return the length of the first tensor (1 for a scalar) or list, or a `batch_size`; else raise ValueError"
+    "Return the size of the first tensor, packed sequence or list, or `batch_size`; 1 for a scalar; else raise ValueError"
     first = b
     if type(b) in (tuple,list) and b: first = b[0]
     if isinstance(first, Tensor) and first.ndim: return first.shape[0]   # the common case, in every batch
@@ -74,7 +75,8 @@ def _search_bs(b, first):
         if _has_entry_per_sample(o): return len(o)
     tensors = [*_find_tensors(b)]
     for t in tensors:
-        if t.ndim: return t.shape[0]
+        n = _get_length(t)
+        if n is not None: return n
     if tensors: return 1   # all are scalars: a batch of one sample
     for o in leaves(b):
         if type(getattr(o, 'batch_size', None)) is int: return o.batch_size   # an object, such as a graph
@@ -84,10 +86,12 @@ def _search_bs(b, first):
 
 # %% ../../nbs/data/05_batch.ipynb #08635d3c
 def _find_tensors(b):
-    "Yield the tensors of a batch, including those in fields of dataclasses"
-    for o in leaves(b):
-        if isinstance(o, Tensor): yield o
-        elif is_record(o): yield from _find_tensors(record_values(o))
+    "Yield the tensors and packed sequences of a batch, including those in fields of dataclasses"
+    if isinstance(b, (Tensor,PackedSequence)): yield b
+    elif is_record(b): yield from _find_tensors(record_values(b))
+    elif is_listy(b):
+        for o in b: yield from _find_tensors(o)
+    elif isinstance(b, Mapping): yield from _find_tensors([*b.values()])
 
 def find_device(
     b:Any # a batch
@@ -96,7 +100,9 @@ def find_device(
     t = b
     if type(b) in (tuple,list) and b: t = b[0]
     if isinstance(t, Tensor): return t.device
-    for t in _find_tensors(b): return t.device
+    for t in _find_tensors(b):
+        if isinstance(t, PackedSequence): t = t.data
+        return t.device
     return None
 
 # %% ../../nbs/data/05_batch.ipynb #3f966abb

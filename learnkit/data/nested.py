@@ -20,6 +20,7 @@ from typing import Any, TypeGuard
 import torch
 from fastcore.foundation import L
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 
 # %% ../../nbs/data/00_nested.ipynb #b93f1eec
 def is_listy(
@@ -140,7 +141,7 @@ def map_record(
     func:Callable, # called as `func(value)`
     o:Any          # an instance of a dataclass
 ) -> Any:
-    "Copy `o` without calling its `__init__`; apply `func` to its fields, and to attributes that `__post_init__` has set"
+    "Copy `o` without calling its `__init__`; apply `func` to its fields, and to what `__post_init__` has set otherwise"
     record = copy(o)
     names = [field.name for field in fields(o)]
     names += getattr(o, '__dict__', {}).keys() - {*names}
@@ -186,11 +187,14 @@ def to_concat(
     xs:list,  # one result per batch, all of the same structure
     dim:int=0 # the dimension of the samples
 ) -> Any:
-    "Concatenate batches' results, or return None if all are None; raise ValueError if keys differ or `dim` is invalid"
+    "Concatenate batches' results, or return None if all are None; raise TypeError or ValueError if that is impossible"
     if len(xs)==0: return xs
     x = xs[0]
     if all(isinstance(o, Tensor) for o in xs): return _concat_tensors(xs, dim)
     if all(o is None for o in xs): return None
+    if isinstance(x, PackedSequence): raise TypeError(
+        'Packed sequences cannot be concatenated. Return a padded tensor: '
+        '`pad_packed_sequence(x, batch_first=True)[0]`.')
     if isinstance(x, Mapping): return _concat_mappings(xs, dim)
     if is_listy(x): return _concat_lists(xs, dim)
     if getattr(x, 'ndim', 0): return _join(xs)   # arrays

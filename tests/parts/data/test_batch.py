@@ -18,6 +18,8 @@ def test_find():
     assert find_bs(x)==find_bs([x])==find_bs({'a':None,'b':x})==find_bs((tensor(1),x))==find_bs(L([x,x]))==3
     assert find_bs(((),x))==3 and item_find([[x]]) is x and find_device([]) is None
     p = nn.utils.rnn.pack_sequence([torch.ones(4), torch.ones(2)])
+    # of a packed sequence within a batch, the number of all steps was returned
+    assert find_bs(dict(x=p))==find_bs((tensor(1),p))==find_bs([dict(a=tensor(1), x=[p]), x])==2 and find_device(dict(x=p))==p.data.device
     assert find_bs(p)==find_bs((p,x))==2
     for b in (), [], {}, 'ab', None, ('a',): pytest.raises(ValueError, find_bs, b)
 

@@ -45,6 +45,11 @@ def test_reorder(x, perm):
     same(nested_reorder(res, tensor(perm).argsort()), x)
     same(nested_reorder(x, L(perm)), res)
 
+def test_packed_sequences_are_not_concatenated():
+    "Their parts were: the result had the samples of neither batch"
+    p = nn.utils.rnn.pack_sequence([torch.ones(4), torch.ones(2)])
+    with pytest.raises(TypeError, match='pad_packed_sequence'): to_concat([(p,), (p,)])
+
 @pytest.mark.parametrize('idxs', [tensor([True, False, True]), [True, False], [1., 0.], np.array([1.5])])
 def test_reorder_takes_indices_only(idxs):
     "A mask was converted to the indices 1, 0, 1, and fractions were cut off"
