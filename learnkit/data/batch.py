@@ -7,7 +7,7 @@ __all__ = ['find_bs', 'find_device', 'to_float', 'to_half', 'to_np', 'flatten_ch
            'shapes']
 
 # %% ../../nbs/data/05_batch.ipynb #ee80a92e
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -27,6 +27,15 @@ def is_batch_object(
     "Return whether `o` is a batch object such as a graph: it has a method `to`, but is no tensor or `PackedSequence`"
     if isinstance(o, (Tensor,PackedSequence)): return False
     return callable(getattr(o, 'to', None))
+
+def batch_leaves(
+    b:Any # a batch, or anything else
+) -> Iterator:
+    "Yield the leaves of `b` like `leaves`, and those in fields of dataclasses and in attributes of batch objects"
+    for o in leaves(b):
+        if is_record(o): yield from batch_leaves(record_values(o))
+        elif is_batch_object(o): yield from leaves(getattr(o, '__dict__', type(o).__name__))
+        else: yield o
 
 # %% ../../nbs/data/05_batch.ipynb #e7dd34e7
 def _find_lists(b):
@@ -58,7 +67,7 @@ def _get_length(o):
 def find_bs(
     b:Any # a batch
 ) -> int:
-    "Return the size of the first tensor, packed sequence or list, or `batch_size`; 1 for a scalar; else raise ValueError"
+    "Return the size of the first tensor (a scalar: 1), packed sequence or list, or `batch_size`; else raise ValueError"
     first = b
     if type(b) in (tuple,list) and b: first = b[0]
     if isinstance(first, Tensor) and first.ndim: return first.shape[0]   # the common case, in every batch

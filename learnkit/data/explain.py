@@ -326,6 +326,7 @@ def output_loss(
     return getattr(pred, 'loss', None)
 
 
+
 # %% ../../nbs/data/45b_wrong_results.ipynb #ed38ee9a
 def loss_value_hint(
     loss:Any # the value that a loss function returned instead of a tensor
@@ -365,8 +366,7 @@ from weakref import WeakKeyDictionary
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate
 
 from .arrays import BatchTensorDataset, collate_tensors
-from .batch import split_batch
-from .nested import leaves
+from .batch import batch_leaves, split_batch
 from ..loop.check import takes_one_argument
 from ..loop.loop import BatchStream, loader_len
 from .snapshot import snapshot_loader, snapshot_random
@@ -445,7 +445,7 @@ def find_nan_in_batch(
 ) -> str|None:
     "Wait for the device; return the name of the first input or target with NaN or infinite values, or None"
     for name,value in _iterate_named_values(xb, yb):
-        if any(map(_has_nonfinite, leaves(value))): return name
+        if any(map(_has_nonfinite, batch_leaves(value))): return name
     return None
 
 def _iterate_named_values(xb, yb):

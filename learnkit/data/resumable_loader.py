@@ -23,8 +23,9 @@ from torch.utils.data import (BatchSampler, DataLoader, IterableDataset, RandomS
                               SubsetRandomSampler, WeightedRandomSampler)
 from torch.utils.data.distributed import DistributedSampler
 
+from .batch import batch_leaves
 from .loaders import copy_loader
-from .nested import is_array, is_record, leaves, record_values
+from .nested import is_array
 from .parts import is_stateful
 from .process import num_shards
 from .random import (check_generator_state, generator_state, get_named_states, pack_state,
@@ -115,11 +116,10 @@ def hash_batch(
     b:Any # a batch
 ) -> int:
     "Return a hash of a batch: the shapes of its tensors and arrays, up to 256 values of each, its numbers and strings"
-    return hash_seed(*map(_summarize, leaves(b)))
+    return hash_seed(*map(_summarize, batch_leaves(b)))
 
 def _summarize(o):
     if type(o) in (int,float,str): return o
-    if is_record(o): return [*map(_summarize, leaves(record_values(o)))]
     is_dense = isinstance(o, Tensor) and o.layout is torch.strided
     if is_dense: o = o.detach()
     elif not is_array(o) or o.dtype.hasobject: return type(o).__name__

@@ -21,8 +21,7 @@ from torch import Tensor
 
 from ..callbacks.accumulate import opt_params
 from ..data.locks import _InUse
-from ..data.batch import select_split_samples
-from ..data.nested import leaves
+from ..data.batch import batch_leaves, select_split_samples
 from ..data.process import set_rank
 from ..data.random import derive_seed, set_seed
 from ..data.stateful import hash_seed
@@ -424,7 +423,7 @@ class FaultTolerant(Resumable):
         here = ComparedValues(1, learn.epoch%2**12, learn.iter%2**12)
         if learn.iter and n==self.n_compared: return here   # nothing new to compare
         self.n_compared = n
-        batch = {str(i):t for i,t in enumerate(leaves(whole)) if isinstance(t, Tensor)}
+        batch = {str(i):t for i,t in enumerate(batch_leaves(whole)) if isinstance(t, Tensor)}
         return here._replace(compares=1, weights=digest(list_values_to_compare(learn))%2**12, data=digest(batch)%2**12)
 
     def _check_equal(self, total):

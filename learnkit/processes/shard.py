@@ -19,9 +19,9 @@ from torch.utils.data import (BatchSampler, DataLoader, IterableDataset, RandomS
                               TensorDataset)
 from torch.utils.data.distributed import DistributedSampler
 
-from ..data.batch import find_bs
+from ..data.batch import batch_leaves, find_bs
 from ..data.loaders import copy_loader
-from ..data.nested import leaves, nested_reorder, to_concat
+from ..data.nested import nested_reorder, to_concat
 from ..data.process import (broadcast_object, distributed_sampler, gather_objects, is_equal_in_all, num_distrib,
                                    num_shards, rank_distrib, scatter, shard_rank, shard_ranks)
 from ..data.random import get_random_states, set_random_states
@@ -146,7 +146,7 @@ def _shard_each(dl, seed):
 # %% ../../nbs/processes/15a_shard.ipynb #59d2eec3
 def _fingerprint(x):
     "Return values by which processes can compare `x`, a nested structure of tensors and other objects"
-    return [*map(_fingerprint_object, leaves(x))]
+    return [*map(_fingerprint_object, batch_leaves(x))]
 
 def _fingerprint_object(o):
     if isinstance(o, Tensor): return _fingerprint_tensor(o.detach().cpu())

@@ -344,9 +344,13 @@ def test_data_with_another_first_batch_is_reported(workers, tmp_path):
 class Record:
     x: object
 
-@pytest.mark.parametrize('wrap', [Record, lambda x: dict(x=Record([x])), lambda x: (x.numpy(),)])
+class Graph(Record):
+    "A batch object"
+    def to(self, device): return self
+
+@pytest.mark.parametrize('wrap', [Record, lambda x: dict(x=Record([x])), lambda x: (x.numpy(),), lambda x: Graph(dict(x=x))])
 def test_the_first_batch_is_compared_in_any_form(wrap):
-    "Tensors in a dataclass, and NumPy arrays, were not compared, so another first batch was not reported"
+    "Tensors in a dataclass or an object, and NumPy arrays, were not compared, so another first batch was not reported"
     assert len({hash_batch(wrap(torch.full((2, 3), v))) for v in (0., 1., 2.)})==3
     assert hash_batch(wrap(torch.ones(2, 3)))==hash_batch(wrap(torch.ones(2, 3)))
 

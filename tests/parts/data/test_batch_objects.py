@@ -10,8 +10,10 @@ from learnkit.callbacks.accumulate import GradientAccumulation, MicroBatch, spli
 from learnkit.callbacks.mixup import CutMix, MixUp
 from learnkit.data.batch import find_bs, find_device, select_samples, split_batch, to_half
 from learnkit.data.device import to_device
+from learnkit.data.explain import find_nan_in_batch
 from learnkit.learner.learner import Learner
 from learnkit.loop.run import null_logger
+from learnkit.processes import shard
 from learnkit.speed.batch_size import batch_of
 
 class Graph:
@@ -114,6 +116,16 @@ def test_attributes_that_post_init_sets_are_kept():
     half, = split_samples((rows,), 2, 4)[1]
     assert torch.equal(half.mask, rows.mask[2:]) and to_half(rows).mask is rows.mask and len(rows.mask)==4
     assert to_half(Fixed(rows.x)).x.dtype is torch.half and rows.x.dtype is torch.float
+
+def test_values_in_objects_are_compared():
+    "Processes took batches of different values for the same data, and each used a part of its own; NaN was not found"
+    def wrap(kind, x): return kind(x, torch.arange(4), torch.ones(4))
+    for kind in (Graph, Record):
+        one,other = wrap(kind, torch.ones(4, 3)),wrap(kind, torch.zeros(4, 3))
+        assert shard._fingerprint([one])==shard._fingerprint([wrap(kind, torch.ones(4, 3))])!=shard._fingerprint([other])
+        assert find_nan_in_batch((one,), ()) is None
+        one.x[1] = torch.nan
+        assert find_nan_in_batch((one,), ())=='the input `xb[0]`'
 
 @pytest.mark.parametrize('cb,error', [(MicroBatch(2), 'cannot be split: write MicroBatch'), (MixUp(), 'not a Graph')])
 def test_what_cannot_cut_an_object_raises(cb, error):
