@@ -9,6 +9,7 @@ __all__ = ['rank_distrib', 'num_distrib', 'rank0_first', 'maybe_gather', 'gather
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from hashlib import blake2b
 from io import BytesIO
 from itertools import chain, zip_longest
@@ -20,7 +21,7 @@ from torch import Tensor
 from torch import distributed as dist
 
 from .device import default_device
-from .nested import apply
+from .nested import apply, is_record, map_record
 
 # %% ../../nbs/data/15a_process.ipynb #b66b8c12
 _is_alone = ContextVar('alone', default=False)   # is this a block of `alone`?
@@ -362,17 +363,20 @@ def alone() -> Iterator[None]:
 
 # %% ../../nbs/data/15a_process.ipynb #d5b18d40
 def to_detach(
-    b:Any,           # tensors in nested containers
+    b:Any,           # tensors in nested containers and dataclasses
     cpu:bool=True,   # move the tensors to the CPU?
     gather:bool=True # concatenate the tensors of all processes?
 ) -> Any:
     "Detach the tensors in `b`; if `gather`, concatenate those of all processes; if `cpu`, move them to the CPU"
     def detach(x):
-        if not isinstance(x, Tensor): return x
-        x = x.detach()
-        if gather: x = maybe_gather(x)
-        if cpu: return x.cpu()
+        if isinstance(x, Tensor): return detach_tensor(x)
+        if is_record(x): return map_record(partial(apply, detach), x)
         return x
+    def detach_tensor(t):
+        t = t.detach()
+        if gather: t = maybe_gather(t)
+        if cpu: return t.cpu()
+        return t
     return apply(detach, b)
 
 # %% ../../nbs/data/15b_sharded.ipynb #b092b207

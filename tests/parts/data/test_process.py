@@ -1,5 +1,6 @@
 "Rank, world size, and tensors gathered from two processes"
 import pickle, time
+from dataclasses import dataclass
 
 import pytest, torch
 from torch import tensor
@@ -7,10 +8,19 @@ from torch import tensor
 from learnkit.data import process
 from learnkit.data.process import *
 
+@dataclass
+class Output:
+    logits: torch.Tensor
+    hidden: dict
+
 def test_to_detach():
     w = torch.ones(2, requires_grad=True)
     a,b = to_detach((w*2, [w, None, 'a']))
     assert not a.requires_grad and not b[0].requires_grad and b[1:]==[None,'a']
+    output = Output(w*2, {'h':[w*3]})   # a dataclass was returned as it is, with the graph of its tensors
+    got = to_detach(output)
+    assert type(got) is Output and not got.logits.requires_grad and not got.hidden['h'][0].requires_grad
+    assert output.logits.requires_grad and output.hidden['h'][0].requires_grad
 
 def test_alone_whatever_the_environment(monkeypatch):
     for k in 'RANK','WORLD_SIZE','LOCAL_RANK': monkeypatch.setenv(k, '3')
