@@ -431,7 +431,9 @@ def read_state(
 # %% ../../nbs/data/50c_serialize.ipynb #d97bacf6
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from copy import copy
 
+from .nested import is_array
 from .process import is_sharded
 
 # %% ../../nbs/data/50c_serialize.ipynb #8d7f2884
@@ -521,3 +523,24 @@ def _check_readable(o, path):
         raise TypeError(f'`{path}` is empty bytes, which `torch.load` cannot read: use None')
     if isinstance(o, int) and o.bit_length()>2000:
         raise TypeError(f'`{path}` is an integer of more than 2000 bits, which `torch.load` cannot read: use a string')
+
+# %% ../../nbs/data/50c_serialize.ipynb #5b0e7a11
+def restore_types(
+    state:Any, # a state as `to_serializable` returned it
+    like:Any   # the present state of the same object, which was not converted
+) -> Any:
+    "Return `state` with NumPy's arrays and numbers, and sets, where `like` has them; keep everything else"
+    if isinstance(like, Mapping) and isinstance(state, Mapping): return _restore_entries(state, like)
+    are_lists = isinstance(like, (list,tuple)) and isinstance(state, (list,tuple))
+    if are_lists and len(like)==len(state): return type(state)([*map(restore_types, state, like)])
+    if type(like) in (set,frozenset) and isinstance(state, list): return type(like)(state)
+    if is_array(like) and isinstance(state, torch.Tensor): return state.numpy()
+    is_number_of_numpy = type(like).__module__=='numpy' and getattr(like, 'ndim', None)==0
+    if is_number_of_numpy and type(state) in (bool,int,float,complex): return like.dtype.type(state)
+    return state
+
+def _restore_entries(state, like):
+    restored:Any = copy(state)   # keeps the versions of a model's modules
+    for k,v in state.items():
+        if k in like: restored[k] = restore_types(v, like[k])
+    return restored

@@ -12,6 +12,7 @@ from typing import Any
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate, default_convert
 
 from ..loop.tracebacks import add_note
+from .files import restore_types
 from .loaders import copy_loader
 from .parts import is_stateful, walk_parts
 
@@ -113,6 +114,7 @@ def restore_position(
     state:Any # a result of its `state_dict`
 ) -> None:
     "Restore the position of `o`; if that fails, raise the error again, with a note that the data may be different"
+    if isinstance(o, IterableDataset): state = restore_types(state, o.state_dict())   # reading it may begin a loader
     try: o.load_state_dict(state)
     except Exception as e:
         add_note(e, f'{type(o).__name__}.load_state_dict failed for the state in the checkpoint. Is this still the '

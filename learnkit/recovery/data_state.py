@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from ..data.files import to_serializable
+from ..data.files import restore_types, to_serializable
 from ..data.nested import leaves
 from ..data.resumable_loader import ResumableLoader
 from ..data.parts import (changed_names, data_objects, is_from_library, is_stateful, may_lose_numbers,
@@ -76,7 +76,7 @@ class DataState:
                 f'the checkpoint has a state for {name} of the training data, but the training data has no {name} now')
 
     def _load(self, name, o, state):
-        try: o.load_state_dict(deepcopy(state))
+        try: o.load_state_dict(restore_types(deepcopy(state), o.state_dict()))
         except Exception as e: raise ValueError(
             f'`{name}` of the training data ({type(o).__name__}) cannot load its state from the checkpoint: {e!r}. '
             'Resume with the same data') from e

@@ -15,7 +15,7 @@ from warnings import warn
 from fastcore.basics import patch
 from torch.nn.parameter import is_lazy
 
-from ..data.files import to_serializable
+from ..data.files import restore_types, to_serializable
 from ..data.modules import get_model
 from ..data.nested import leaves
 from ..loop.words import Word, acts, own_attr
@@ -142,7 +142,7 @@ def _try_callbacks(learn, state):
     params = [*named_params(learn).values()]
     with snapshot_random(), snapshot_grads(params), snapshot_contents(*old, skipped_params=params):
         try:
-            for cb in old: cb.load_state_dict(deepcopy(state['cbs'][cb.key]))
+            for cb,own in old.items(): cb.load_state_dict(restore_types(deepcopy(state['cbs'][cb.key]), own))
             for rng in (state['rng'], *state.get('rngs', ())): set_random_states(**rng)
         except Exception as e:
             for cb,s in old.items(): cb.load_state_dict(s)
@@ -323,7 +323,7 @@ def _load_if_changed(cb, state):
     own = cb.state_dict()
     is_whole = not any(map(is_sharded, leaves(own)))
     if is_whole and is_equal(to_serializable(own), state): return
-    cb.load_state_dict(deepcopy(state))
+    cb.load_state_dict(restore_types(deepcopy(state), own))
 
 # %% ../../nbs/recovery/02b_data_position.ipynb #7238f966
 from itertools import chain

@@ -72,6 +72,38 @@ def test_counters_without_a_state_are_warned_of(kind, tmp_path):
     with pytest.warns(UserWarning, match=rf'no checkpoint stores `n` of \w*{names[kind]}') as w: final_weights(tmp_path, data=lambda: kinds[kind](Counter))
     assert len([o for o in w if 'no checkpoint stores' in str(o.message)])==1
 
+class Shuffled:
+    "Shuffles an array in place, and saves it with a set and a number of NumPy"
+    def __init__(self): self.rows,self.seen,self.best = np.arange(N),{-1},np.float32(9)
+    def shuffle(self): np.random.RandomState(1).shuffle(self.rows); self.seen.add(int(self.rows[0])); self.best -= np.float32(.1)
+    def state_dict(self): return dict(rows=self.rows.copy(), rest=[{*self.seen}, self.best])
+    def load_state_dict(self, state): self.rows,(self.seen,self.best) = state['rows'],state['rest']
+class ShuffledItems(Shuffled, Items):
+    def __init__(self): Shuffled.__init__(self); Items.__init__(self)
+    def set_epoch(self, epoch): self.shuffle()
+    def __getitem__(self, i): return super().__getitem__(int(self.rows[i]))
+class ShuffledStream(Shuffled, Read):
+    def __init__(self): Shuffled.__init__(self); Items.__init__(self)
+    def __iter__(self): self.shuffle(); return (self[int(i)] for i in self.rows)
+class ShuffledCallback(Callback):
+    saves = ('rows','seen','best')
+    def __init__(self): Shuffled.__init__(self)
+    def before_epoch(self): Shuffled.shuffle(self)
+
+@pytest.mark.parametrize('kind', ['data','stream','callback'])
+def test_values_of_numpy_keep_their_types(kind, tmp_path):
+    "A loaded array was a tensor, of which `np.random.shuffle` repeats values; a set was a list, a number one of Python"
+    def make():
+        ds,cb = dict(data=ShuffledItems, stream=ShuffledStream, callback=lambda: Items())[kind](),ShuffledCallback()
+        learn = learner(tmp_path, [lambda: cb], data=lambda: DataLoader(ds, BS), every='1ep')
+        return learn,cb if kind=='callback' else ds
+    learn,o = make()
+    with pytest.raises(SystemError): learn.fit(3, resume='auto', cbs=Crash(N//BS+1))
+    learn,o = make()
+    learn.fit(3, resume='auto')
+    assert [type(v) for v in (o.rows, o.seen, o.best)]==[np.ndarray, set, np.float32]
+    assert sorted(o.rows.tolist())==[*range(N)] and o.seen>{-1} and o.best<9
+
 def test_a_second_fit_resumes_the_state_of_the_first(tmp_path):
     "A second fit, killed before its first checkpoint, resumed the sampler as if there had been no first fit"
     def both(path, *cbs):
