@@ -331,9 +331,10 @@ from pathlib import Path
 
 from ..callbacks.batches import OngoingLoader
 from ..data.resumable_loader import ResumableLoader
-from ..data.random import check_generator_state, derive_seed, generator_state, set_generator_state
+from ..data.random import (check_generator_state, derive_seed, generator_fingerprint, generator_state,
+    get_named_states, pack_state, rng_fingerprints, set_generator_state, set_random_states)
 from ..data.snapshot import generators_in
-from ..data.stateful import RecordedStream, StreamWorkerRecorder, draws_nothing, record_stream
+from ..data.stateful import RecordedStream, StreamWorkerRecorder, check_states, draws_nothing, record_stream
 from ..data.workers import Watch, base_seed_of, continue_workers, persistent_loaders, watch_workers
 from ..loop.callback import Callback
 from ..loop.loop import loader_len
@@ -365,7 +366,23 @@ _persist_text = ('its workers persist, and have drawn random numbers in an earli
 # %% ../../nbs/recovery/02b_data_position.ipynb #c1ba0e2d
 _attributes_of_fit = (
     'train_loader','ongoing','resume_state','place','data_state','saved_data_state','hidden_state','unsaved_numbers',
-    'other_generators','loaders_with_workers','base_seeds')
+    'other_generators','loaders_with_workers','base_seeds','at_epoch_start','opening')
+
+class DataRandomStates:
+    "The states of the global generators, and of the data's own, at one moment"
+    def __init__(self,
+        dl:Any # a loader
+    ):
+        self.generators = generators_in(dl)
+        self.fingerprints = self._get_fingerprints()
+        self.states = dict(rng=pack_state(get_named_states(rng_fingerprints())),
+                           own=[*map(generator_state, self.generators)])
+
+    def _get_fingerprints(self): return rng_fingerprints(),[*map(generator_fingerprint, self.generators)]
+
+    def have_drawn(self) -> bool:
+        "Return whether a generator has drawn since that moment"
+        return self._get_fingerprints()!=self.fingerprints
 
 class DataPosition(Callback):
     "Keeps the position in the training data of a fit, and continues there when the fit is resumed"
@@ -382,6 +399,8 @@ class DataPosition(Callback):
     other_generators = ()           # generators of the loaders other than the training loader
     loaders_with_workers:list = []  # the other loaders with persistent workers
     base_seeds:list = []            # the worker seeds in the run to resume, in the order of these loaders
+    at_epoch_start:Any = None       # the `DataRandomStates` at the start of the epoch, before `set_epoch`
+    opening:dict|None = None        # these states, if something has drawn until the first batch; None: nothing has
     warned = False                  # was a warning given about unknown random states?
 
     def __getstate__(self) -> dict:
@@ -440,10 +459,18 @@ class DataPosition(Callback):
         is_whole = is_seeded_alike and num_shards()==1   # else the loader reads a shard
         if is_whole: loader.check_position(place)
         if is_whole and not place['done']: loader.begin_at(place)
+        self._check_opening(place.get('opening'))
         self._set_other_generators(place.get('others'))
         self.base_seeds = place.get('base_seeds', [])   # older checkpoints have none
         for dl,base_seed in zip(self.loaders_with_workers, self.base_seeds): continue_workers(dl, base_seed)
         self._warn_of_workers(loader.dl, place.get('n_workers'))
+
+    def _check_opening(self, opening):
+        "Raise an error if the random states from the start of the epoch do not fit the data"
+        if opening is None: return
+        check_states(opening['rng'])
+        generators = generators_in(self.learn.dls.train)
+        for g,state in zip(generators, opening['own'], strict=True): check_generator_state(g, state)
 
     def _warn_of_workers(self, dl, before):
         n = getattr(dl, 'num_workers', 0)
@@ -472,10 +499,27 @@ class DataPosition(Callback):
         watch_workers(dl, _watch)
         if n<len(self.base_seeds): continue_workers(dl, self.base_seeds[n])
 
+    def before_epoch(self):
+        self.opening = None
+        if self.place is not None and self._resumes_in_this_epoch(): self._restore_epoch_start()
+        self.at_epoch_start = DataRandomStates(self.learn.dls.train)
+
+    def _resumes_in_this_epoch(self):
+        return self.resume_state is None or self._get_state_within_epoch() is not None
+
+    def _restore_epoch_start(self):
+        "Restore the random states from the start of the epoch, from which `set_epoch` may draw"
+        loader,opening = self.train_loader,self.place.get('opening')
+        if loader.place is self.place: loader.begin_at(self.place)   # callbacks may have drawn since the fit began
+        if opening is None: return
+        set_random_states(**opening['rng'])
+        for g,state in zip(generators_in(self.learn.dls.train), opening['own']): set_generator_state(g, state)
+
     def before_train(self):
         learn,loader = self.learn,self._wrap_loader(self.learn.dl)
+        if self.at_epoch_start.have_drawn(): self.opening = self.at_epoch_start.states
         state = self._get_state_within_epoch()
-        if state is not None or self.resume_state is None: self._move_to_place(loader)
+        if self._resumes_in_this_epoch(): self._move_to_place(loader)
         self.place = None
         if self.ongoing is None: learn.batches.replace(loader)
         loader.limit = learn.batches.limit
@@ -513,6 +557,7 @@ class DataPosition(Callback):
 
     def _move_to_place(self, loader):
         if self.place is None: return
+        if loader.place is self.place: return   # it is there since the epoch began, and `set_epoch` may have drawn
         loader.check_position(self.place)
         loader.begin_at(self.place)
 
@@ -552,6 +597,7 @@ class DataPosition(Callback):
         place = loader.state(self.done_in_pass(n_done))
         if place is None: return None
         self._warn_if_inexact(loader, place)
+        if self.opening is not None: place = {**place, 'opening':self._get_opening(n_done)}
         place = {**place, 'others':[generator_state(g) for g in self.other_generators],
                  'base_seeds':[*map(base_seed_of, self.loaders_with_workers)]}
         try: return to_serializable(place, 'place', copy=True)
@@ -559,6 +605,11 @@ class DataPosition(Callback):
             warn(f'{e}. A resumed run will read the first batches of its epoch again, without training.')
             loader.stateful = None
             return self.data_place(n_done)
+
+    def _get_opening(self, n_done):
+        "Return the random states from the start of the epoch to resume in: after an epoch, the current states"
+        if n_done: return self.opening
+        return DataRandomStates(self.learn.dls.train).states
 
     @property
     def lost_in_workers(self) -> set[str]:

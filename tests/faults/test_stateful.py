@@ -329,6 +329,23 @@ def test_the_data_get_the_epoch(make, k, tmp_path):
     whole = end(fit(learner(tmp_path/'a', data)))
     assert_same(whole, end(stopped(lambda: learner(tmp_path/'b', data), Crash(k))))
 
+class Redrawn(Dataset):
+    "Draws an order when an epoch begins, from its own generator or a global one"
+    def __init__(self, globally): self.rng,self.globally = np.random.default_rng(3),globally
+    def set_epoch(self, epoch): self.rows = torch.randperm(N).tolist() if self.globally else self.rng.permutation(N).tolist()
+    def __len__(self): return N
+    def __getitem__(self, i): x = torch.tensor([1., 2, 3, self.rows[i]/N]); return x,x.sum()[None]/10
+
+@few(4, 6)
+@pytest.mark.parametrize('globally', [False, True])
+@pytest.mark.parametrize('every', ['1ba','1ep'])
+@pytest.mark.parametrize('k', [2, PER+1, *slow(PER, 2*PER, 2*PER+1)])
+@pytest.mark.parametrize('wrap', [lambda dl: dl, *slow(lambda dl: SeededLoader(dl, 3))])
+def test_an_order_that_is_drawn_as_an_epoch_begins(globally, every, k, wrap, tmp_path):
+    "A resumed run drew another order in `set_epoch`, or the same one in two epochs"
+    def make(to): return learner(tmp_path/to, lambda: wrap(DataLoader(Redrawn(globally), BS)), every=every)
+    assert_same(end(fit(make('a'))), end(stopped(lambda: make('b'), Crash(k))))
+
 class Clocked(Streamed):
     "A stream in another order in each run, without a state"
     state_dict = None
