@@ -97,10 +97,10 @@ def _search_bs(b, first):
 def _find_tensors(b):
     "Yield the tensors and packed sequences of a batch, including those in fields of dataclasses"
     if isinstance(b, (Tensor,PackedSequence)): yield b
-    elif is_record(b): yield from _find_tensors(record_values(b))
     elif is_listy(b):
         for o in b: yield from _find_tensors(o)
     elif isinstance(b, Mapping): yield from _find_tensors([*b.values()])
+    elif is_record(b): yield from _find_tensors(record_values(b))
 
 def find_device(
     b:Any # a batch
