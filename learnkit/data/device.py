@@ -86,6 +86,7 @@ def is_plain_batch(
     if callable(getattr(b, 'to', None)): return False
     if isinstance(b, dict): return all(map(is_plain_batch, b.values()))
     if is_listy(b): return all(map(is_plain_batch, b))
+    if isinstance(b, str): return True
     return not isinstance(b, Mapping) and not is_record(b)
 
 def pin_leaf(
