@@ -441,7 +441,8 @@ def _snapshot_array(a, depth):
 def _snapshot_numpy(a, depth):
     "Take a snapshot of the values of a NumPy array; return an empty snapshot of a read-only array, or of a file's"
     is_in_file = type(a).__name__=='memmap'
-    if is_in_file or not a.flags.writeable or not _is_copied(a.size, depth): return Snapshot()
+    can_change = a.flags.writeable and not is_in_file
+    if not can_change or not _is_copied(a.size, depth): return Snapshot()
     return Snapshot(partial(a.__setitem__, ..., a.copy()))
 
 # %% ../../nbs/data/30b_contents.ipynb #87bc4ce4
