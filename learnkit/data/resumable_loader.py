@@ -257,10 +257,11 @@ class ResumableLoader(GetAttr):
     def begin_at(self,
         state:dict # a result of `state`
     ) -> None:
-        "Let the next pass begin at position `state`; if that is the start of a pass, restore the data's generators now"
+        "Let the next pass begin at position `state`; if that is the start, set generators and a `SeededLoader` now"
         self.place = state
-        # in the middle of a pass, they are restored after the pass has begun
-        if not state['done']: self._set_generators(self.generators, state['now'])
+        if state['done']: return   # the generators are restored after the pass has begun
+        self._set_generators(self.generators, state['now'])
+        if self.seeded: self.dl.begin_at(**{**state['seeded'], 'state':None})   # if this fit is finished, for the next
 
     def begin_after(self,
         n:int # the number of batches to skip

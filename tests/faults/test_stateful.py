@@ -329,6 +329,20 @@ def test_the_data_get_the_epoch(make, k, tmp_path):
     whole = end(fit(learner(tmp_path/'a', data)))
     assert_same(whole, end(stopped(lambda: learner(tmp_path/'b', data), Crash(k))))
 
+@pytest.mark.parametrize('k', [2, *slow(PER+1)])
+def test_a_seeded_loader_continues_after_a_finished_fit(k, tmp_path):
+    "The second fit of a resumed script had the order of the first one's epochs"
+    def both(to, *crash):
+        learn = learner(tmp_path/to, lambda: SeededLoader(DataLoader(Order(), BS, shuffle=True), 3), every='1ep')
+        for cbs in ((), crash): learn.fit(2, resume='auto', cbs=cbs)
+        return end(learn)
+    with pytest.raises(SystemError): both('b', Crash(k))
+    assert_same(both('a'), both('b'))
+
+class Order(Dataset):
+    def __len__(self): return N
+    def __getitem__(self, i): x = torch.tensor([1., 2, 3, i/N]); return x,x.sum()[None]/10
+
 class Redrawn(Dataset):
     "Draws an order when an epoch begins, from its own generator or a global one"
     def __init__(self, globally): self.rng,self.globally = np.random.default_rng(3),globally
