@@ -116,6 +116,7 @@ def is_array(
     np = sys.modules.get('numpy')
     return np is not None and isinstance(o, np.ndarray)
 
+# %% ../../nbs/data/00_nested.ipynb #524c0033
 def is_record(
     o:Any # anything
 ) -> bool:
@@ -137,6 +138,7 @@ def record_values(
     "Return the field values of `o`, in the order of the fields"
     return [getattr(o, field.name) for field in fields(o)]
 
+# %% ../../nbs/data/00_nested.ipynb #524c0034
 def map_record(
     func:Callable, # called as `func(value)`
     o:Any          # an instance of a dataclass

@@ -111,6 +111,7 @@ def is_small_array(
     if np is None or not isinstance(v, (np.ndarray, np.generic)): return False
     return v.size<=1000 and v.dtype.kind in 'biufc'
 
+# %% ../../nbs/data/52_parts.ipynb #e7f8ee9f
 def numbers_in(
     o:Any # an object
 ) -> dict[str, Any]:
@@ -126,6 +127,7 @@ def _copy_number(v):
     if v.ndim==0: return v.item()
     return v.shape,v.tobytes()
 
+# %% ../../nbs/data/52_parts.ipynb #e7f8eea0
 def has_changed(
     now:Any,   # the current value
     before:Any # the earlier value

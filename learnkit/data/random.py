@@ -172,6 +172,7 @@ def set_random_states(
                          torch_mps_state=torch_mps_state, **others)
     if any(device_states.values()): _set_device_states(device_states)
 
+# %% ../../nbs/data/25a_seed.ipynb #3503a433
 def _set_python_state(rng, state):
     try:
         version,numbers,gauss = state
