@@ -117,6 +117,21 @@ def base_name(first):
     "Return, for a sentence, what the ratios are relative to"
     return 'a hand-written loop' if first==plain else first
 
+same_job = ', the same job'   # ends the names of rows compared with a loop that does the same job
+
+def same_job_table(
+    res # from `load`
+) -> list: # rows of texts, the first one the head
+    "Return learnkit's ratios to the plain loop, and to a hand-written loop that does the same job"
+    predicted,predicted_same = [entry['rows'] for entry in entries(res, 'forms')][:2]
+    trained = entries(res, 'beside')[0]['rows']
+    def form(name): return name.rpartition(' (')[0]   # without the seconds of the hand-written loop
+    same = {form(name):row for name,row in predicted_same.items()}
+    rows = [[f'`get_preds`, {form(name)}', cell(row, '×'), cell(same[form(name)], '×')] for name,row in predicted.items()]
+    for name,row in trained.items():
+        if name + same_job in trained: rows.append([name, cell(row, '×'), cell(trained[name + same_job], '×')])
+    return [['', 'learnkit / the plain loop', 'learnkit / the same job'], *rows]
+
 def slower_than_peers(res, by):
     "Return where a peer, or the hand-written loop with it, was faster than learnkit by more than `by`"
     found = []

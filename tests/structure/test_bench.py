@@ -299,6 +299,14 @@ def test_peer_table():
 
 def test_part_table(): assert plot.part_table(RES['results'][-1])==[['S', 'median (least–most)'], ['by hand', 'b'], ['x', '0.50× (0–100)']]
 
+def test_same_job_table_pairs_each_row_with_that_of_the_same_job():
+    def part(name, rows): return dict(part=name, rows={row:[ratio]*3 for row,ratio in rows.items()})
+    res = dict(results=[part('forms', {'a list (1 s)':1.2, 'a loader (2 s)':1.3}), part('forms', {'a loader (3 s)':1.1, 'a list (4 s)':1.}),
+        part('beside', {'nothing':1., 'Accumulation':1.3, 'Accumulation, the same job':1.15})])
+    assert plot.same_job_table(res)[1:]==[
+        ['`get_preds`, a list', '1.20× (1.20–1.20)', '1.00× (1.00–1.00)'], ['`get_preds`, a loader', '1.30× (1.30–1.30)', '1.10× (1.10–1.10)'],
+        ['Accumulation', '1.30× (1.30–1.30)', '1.15× (1.15–1.15)']]
+
 def test_texts():
     assert plot.markdown([['a','b|'], ['long one','c']])=='| a        | b\\| |\n| -------- | --- |\n| long one | c   |'
     assert plot.as_csv([['a','b,c'], ['1','']])=='a,"b,c"\n1,\n'
