@@ -8,6 +8,8 @@ __all__ = ['Stateful', 'accepted_kwargs', 'Callback']
 # %% ../../nbs/loop/15a_stateful.ipynb #2eb30dc9
 from copy import deepcopy
 
+from .words import own_attr
+
 # %% ../../nbs/loop/15a_stateful.ipynb #f1c3df74
 class Stateful:
     "Base class of objects whose state is the attributes named in `saves`"
@@ -16,7 +18,8 @@ class Stateful:
     def state_dict(self) -> dict:
         "Return the attributes named in `saves`, by name: each as a copy, or its `state_dict()` if it has that method"
         def state(v): return v.state_dict() if hasattr(v, 'state_dict') else deepcopy(v)
-        return {k:state(getattr(self, k)) for k in self.saves}
+        own = object.__getattribute__   # a callback's `getattr` would return attributes of its Learner too
+        return {k:state(own(self, k)) for k in self.saves}
 
     def load_state_dict(self,
         state:dict # a result of `state_dict`
@@ -24,7 +27,7 @@ class Stateful:
         "Restore the attributes from `state`; raise ValueError if its keys are not the names in `saves`"
         _check_names(state, self)
         for k,v in state.items():
-            own = getattr(self, k, None)
+            own = own_attr(self, k)
             if hasattr(own, 'load_state_dict'): own.load_state_dict(v)
             else: setattr(self, k, deepcopy(v))
 
@@ -192,9 +195,13 @@ class Callback(Stateful):
         learn = self.__dict__.get('learn')
         if learn is not None and k!='learn':
             if k in _gates or k in event.docs:   # `k` decides which handlers are called
-                if getattr(self, k, None) is not v: own_attr(learn, '_rebind', noop)()   # a stand-in may have none
+                if getattr(self, k, None) is not v: _rebind_handlers(learn)
             elif k in getattr(learn, '__dict__', ()) or hasattr(type(learn), k): _warn_shadowing(k, learn)
         super().__setattr__(k, v)
+
+    def __delattr__(self, k:str) -> None:
+        super().__delattr__(k)
+        if k in _gates or k in event.docs: _rebind_handlers(self.learn)
 
     def _assign(self, **values): self.__dict__.update(values)   # called in each batch, so without checks
 
@@ -237,6 +244,8 @@ def is_called(
 
 # %% ../../nbs/loop/15b_callback.ipynb #7c2b062c
 _modes = 'fit','validate','predict','lr_find','sanity'
+
+def _rebind_handlers(learn): own_attr(learn, '_rebind', noop)()   # a stand-in for a Learner may have no such method
 
 def _warn_shadowing(k, learn):
     if isinstance(getattr(learn, '__dict__', {}).get(k), Callback): return   # `learn.count` holds the callback `Count`

@@ -178,3 +178,14 @@ def test_an_attribute_named_like_a_callback_shadows_nothing():
 def test_a_state_with_other_names_says_which(state, said):
     class Two(Callback): a,b,saves = 0,0,('a','b')
     with pytest.raises(ValueError, match=f'this is not the state of a Two: {said}$'): Two().load_state_dict(state)
+
+def test_the_state_is_the_callbacks_own():
+    "Not an attribute of the model with the same name, into which `load_state_dict` used to write"
+    class Averages(Callback): saves = 'ema',
+    learn,cb = learner(),Averages()
+    learn.model.ema = torch.nn.Linear(1, 1)
+    learn.add_cb(cb)
+    with pytest.raises(AttributeError, match="'Averages' object has no attribute 'ema'"): cb.state_dict()
+    before = learn.model.ema.weight.detach().clone()
+    cb.load_state_dict(dict(ema=torch.nn.Linear(1, 1).state_dict()))
+    assert torch.equal(learn.model.ema.weight, before) and {*cb.ema}=={'weight','bias'}
