@@ -131,17 +131,20 @@ class Dispatcher(HasRun):
         "Call the handlers of event `name`, in order; raise ValueError if there is no such event"
         bound = self._bound
         try: handlers = bound[name]
-        except (KeyError, TypeError): handlers = self._bind(name)
+        except (KeyError, TypeError):
+            if not isinstance(name, str): return self._call_each(name, kwargs)
+            handlers = self._bind(name)
         for cb,f in handlers:
             if self._bound is not bound and not self._is_still_called(cb, name): continue
             try: f(**accepted_kwargs(f, kwargs)) if kwargs else f()
             except BaseException as e:
                 if not self._is_late_cancel(e, cb, name): raise
 
+    def _call_each(self, names, kwargs):
+        for name in names: self(name, **kwargs)
+
     def _bind(self, name):
-        if not isinstance(name, str):
-            for o in name: self(o)
-            return ()
+        "Return the handlers of event `name`, and store them in the table; raise ValueError if there is no such event"
         if name not in event.docs: event.check(name)   # raises
         if self._call_order is None: self._call_order = _make_call_order(self._sort_cbs())
         cbs,reordered,wrapping = self._call_order
@@ -157,9 +160,10 @@ class Dispatcher(HasRun):
     def ordered_cbs(self,
         name:str|None=None # the name of an event: return only the callbacks that handle it; None: return all
     ) -> L:
-        "Return the callbacks in the order in which they are called for event `name`"
-        cbs = self._sort_cbs(name)
-        return L(cbs if name is None else [cb for cb in cbs if handler_of(cb, name)])
+        "Return the callbacks in the order in which they are called for event `name`; raise ValueError if it is unknown"
+        if name is None: return L(self._sort_cbs())
+        event.check(name)
+        return L([cb for cb in self._sort_cbs(name) if handler_of(cb, name)])
     def _sort_cbs(self, name=None):
         "Return the callbacks sorted by `order`; those with `name` in `first_in` come first, in `last_in` last"
         cbs = sorted(self.cbs.items, key=_order)
@@ -201,7 +205,7 @@ class Dispatcher(HasRun):
             except BaseException as e:
                 self._is_late_cancel(e, cb, name)
                 if exc is None: exc = e
-                else: add_note(exc, f'`{type(cb).__name__}` then failed in `{name}`: {type(e).__name__}: {text_of(e)}')
+                else: _note_later_error(exc, e, cb, name)
         return exc
 
     def add_cb(self,
@@ -210,23 +214,29 @@ class Dispatcher(HasRun):
         "Add a callback, also in a run, and return `self`; raise TypeError, ValueError or RuntimeError if not allowed"
         cb = self._insert_cb(cb)
         if self.mode is None: return self
-        try: self._catch_up(cb)
-        except BaseException: self._delete_cbs([cb]); raise
+        if not cb.late:
+            self._delete_cbs([cb])
+            raise RuntimeError(f'{type(cb).__name__} cannot be added during a run{self._position}: '
+                               'add it before the run, or pass it to `fit(..., cbs=...)`')
+        if self.current_run.trains: self._catch_up(cb)
         return self
 
     def _catch_up(self, cb):
-        "During a run, set up the new callback `cb`; raise an error if it cannot be added now"
-        if not cb.late: raise RuntimeError(
-            f'{type(cb).__name__} cannot be added during a run{self._position}: '
-            'add it before the run, or pass it to `fit(..., cbs=...)`')
-        if not self.current_run.trains: return
+        "Set up a callback that was added during a fit; if that fails, call its `cleanup`, and remove it"
         for name in ('before_fit','before_train') if self.training else ('before_fit',):
+            if cb.learn is not self: return   # its `before_fit` has removed it
             f = _find_handler(cb, name, self.mode)
             if not f: continue
             try: f()
             except BaseException as e:
                 self._is_late_cancel(e, cb, name)   # called for its note on where `e` came from
+                self._discard_failed(cb, e)
                 raise
+
+    def _discard_failed(self, cb, e):
+        "Remove a callback whose set-up has raised `e`; an error in its `cleanup` becomes a note of `e`"
+        try: self.remove_cb(cb)
+        except Exception as later: _note_later_error(e, later, cb, 'cleanup')
 
     def _insert_cb(self, cb, key=None):
         "Add a callback, under `key` if that is free; all checks come first, so an error changes nothing"
@@ -370,6 +380,10 @@ def _warn_redefined(existing, cb):
         f'`learn.{existing.name}` already exists, from an earlier definition of the class {type(cb).__name__}, so both '
         f'callbacks are called. In a cell that is run again, write `learn.remove_cb(learn.{existing.name})` first.',
         stacklevel=find_stacklevel())
+
+def _note_later_error(first, later, cb, name):
+    "Add a note on `later`, an error of callback `cb` in event `name`, to `first`, the exception that is raised"
+    add_note(first, f'`{type(cb).__name__}` then failed in `{name}`: {type(later).__name__}: {text_of(later)}')
 
 _order = attrgetter('order')
 

@@ -124,6 +124,50 @@ def test_added_in_the_middle_it_is_called_from_the_next_event_on():
     d('before_fit')
     assert heard==['new']
 
+@pytest.mark.parametrize('ev', ['before_fit','before_train'])
+def test_a_callback_whose_set_up_fails_in_a_run_cleans_up(ev):
+    "It is removed as well; an error in its `cleanup` is a note of the first one. Its hooks used to stay"
+    calls = []
+    def new(): return Callback(**{ev:lambda self: throw(OSError('set up'))(), 'cleanup':lambda self: calls.append(self.learn) or throw(KeyError('clean'))()})
+    def add(cb):
+        with pytest.raises(OSError) as e: cb.learn.add_cb(new())
+        assert [note[:36] for note in e.value.__notes__]==['Exception occurred in `Callback` whe', '`Callback` then failed in `cleanup`:']
+    learn = learner(n=1, nv=0)
+    learn.fit(1, cbs=at('before_batch', add))
+    assert calls==[learn] and 'callback' not in vars(learn)
+
+def test_a_callback_added_in_a_run_may_remove_itself():
+    "In `before_fit`: then `before_train` is not called"
+    calls = []
+    def leave(self): self.learn.remove_cb(self)
+    new = Callback(before_fit=leave, before_train=lambda self: calls.append(self.learn))
+    learner(n=1, nv=0).fit(1, cbs=at('before_batch', lambda cb: cb.learn.add_cb(new)))
+    assert calls==[] and new.learn is None
+
+@pytest.mark.parametrize('names', [['before_save_model','after_save_model'], ('before_save_model','after_save_model')])
+def test_each_event_of_a_list_gets_the_arguments(names):
+    got = []
+    class Saves(Callback):
+        def before_save_model(self, path=None): got.append(path)
+        def after_save_model(self, **kwargs): got.append(kwargs)
+    Dispatcher().add_cb(Saves())(names, path='here')
+    assert got==['here', dict(path='here')]
+
+def test_callbacks_of_an_unknown_event_raise():
+    with pytest.raises(ValueError, match='no event `before_ft`: did you mean `before_fit`'): Dispatcher().ordered_cbs('before_ft')
+
+def test_a_handler_that_is_deleted_in_a_run_is_not_called():
+    "The class's own is called again; a patch that was undone in the middle of a run used to stay"
+    calls = []
+    class Own(Callback):
+        def after_batch(self): calls.append('own')
+    own = Own()
+    def change(cb):
+        if cb.learn.iter==1: own.after_batch = lambda: calls.append('patched')
+        if cb.learn.iter==2: del own.after_batch
+    learner(n=4, nv=0, cbs=own).fit(1, cbs=at('before_batch', change))
+    assert calls==['own','patched','own','own']
+
 @pytest.mark.parametrize('there,new', [(Named, Zed), (Zed, Named)])
 def test_a_name_that_is_an_attribute_already_raises(there, new):
     "Also where there are callbacks of other names"
