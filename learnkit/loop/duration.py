@@ -7,6 +7,7 @@ __all__ = ['Time']
 
 # %% ../../nbs/loop/45_duration.ipynb #e46ad8bb
 import re
+from collections.abc import Mapping
 from functools import total_ordering
 from math import floor, isfinite
 from typing import Any
@@ -63,6 +64,8 @@ class Time:
         if unit is None: v,u = _parse(value)
         if u not in (*_counted, 'dur', *_seconds): raise ValueError(
             f'{value!r} is not an amount of training: {_make_hint(value)}{_spelling}')
+        if not hasattr(v, '__float__'): raise TypeError(
+            f"with a unit, the value must be a number, as in Time(500, '{u}'), not {value!r:.60}")
         if not isfinite(v): raise ValueError(f"{value!r} is not an amount of '{u}': it must be finite")
         if u in _counted and v!=int(v): raise ValueError(
             f"{value!r}: the unit '{u}' takes integers only. For a fraction of the run, write '0.1dur'")
@@ -82,7 +85,8 @@ class Time:
 
     def __eq__(self, o):
         if not isinstance(o, (str,Time)): return NotImplemented
-        o = Time(o)
+        try: o = Time(o)
+        except ValueError: return False   # a text that is no amount
         return (self.unit,self.value)==(o.unit,o.value)
     def __lt__(self, o): return self.value<self._value_of(o)
     def __add__ (self, o): return Time(self.value+self._value_of(o), self.unit)
@@ -122,6 +126,12 @@ class Time:
         return Time(self._round(self.value/o), self.unit)
 
 # %% ../../nbs/loop/45_duration.ipynb #5015541b
+def _yield_leaves(b):
+    "Yield the values in nested containers; PyTorch's `tree_leaves` does not open other mappings than its own"
+    for o in tree_leaves(b):
+        if isinstance(o, Mapping): yield from _yield_leaves([*o.values()])
+        else: yield o
+
 def _has_token_ids(o): return isinstance(o, torch.Tensor) and o.dim()>1 and not o.is_floating_point()
 
 def count_tokens(
@@ -131,7 +141,7 @@ def count_tokens(
     "Return a batch's number of tokens, from `dls.n_tokens` or its first tensor of ids; raise ValueError without either"
     own_count = getattr(dls, 'n_tokens', None)
     if own_count is not None: return own_count(b)
-    ids = next(filter(_has_token_ids, tree_leaves(b)), None)
+    ids = next(filter(_has_token_ids, _yield_leaves(b)), None)
     if ids is None: raise ValueError(
         'tokens cannot be counted, because the batch has no integer tensor with at least two dimensions: '
         'set a function that counts them, such as `dls.n_tokens = lambda b: int(b[2].sum())`')

@@ -1,10 +1,11 @@
 """A fit that is told in batches, samples, tokens or hours: how many epochs that is, what goes by it, and how it is resumed"""
 import time, warnings
+from collections import UserDict
 import pytest, torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 from learnkit.loop.callback import Callback
-from learnkit.loop.duration import Time
+from learnkit.loop.duration import Time, count_tokens
 from learnkit.callbacks.intervals import EveryCallback
 from learnkit.callbacks.clock import StopAfter
 from learnkit.data.loaders import DataLoaders
@@ -43,6 +44,29 @@ def test_amounts_are_split(a, b, n, k):
     assert Time(a,'s')/Time(b,'s')==a/b and Time(n,'ba')/f'{k}ba'==n/k and Time(.25,'dur')/'0.1dur'==2.5
     assert Time(a,'s')/k==Time(a/k,'s') and Time(a,'dur')/b==Time(a/b,'dur')
     assert Time(n,'ba')/k==Time(n//k,'ba') and Time(3,'ba')/.1==Time(30,'ba')
+
+def test_an_amount_equals_no_other_text():
+    "`amount in ('auto', '2ep')` used to raise"
+    assert Time('2ep')!='auto' and Time('2ep')!='2' and Time('2ep')=='2ep' and Time('2ep') in ('auto','2ep')
+
+@pytest.mark.parametrize('value', ['500', None, [5]])
+def test_a_unit_needs_a_number(value):
+    with pytest.raises(TypeError, match=r"must be a number, as in Time\(500, 'ba'\), not"): Time(value, 'ba')
+
+@pytest.mark.parametrize('first', [True, False])
+def test_a_batch_that_was_not_fetched_has_no_samples(first):
+    "Those of the batch before it used to count again; cancelled as the first one, it raised an error"
+    skipped,steps = (0,) if first else (1,2),[]
+    skip = at('before_fetch', throw(CancelBatch()), lambda cb: cb.learn.training and cb.learn.iter in skipped)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        learn = fitted(3, '20sp', skip, at('after_step', lambda cb: steps.append(cb.learn.iter)))
+    assert len(steps)==5 and len(learn.recorder.history)==2
+
+def test_tokens_of_any_mapping():
+    "A tokenizer's batch is not a dict"
+    ids = torch.zeros(2, 5, dtype=torch.long)
+    assert count_tokens(UserDict(input_ids=ids))==count_tokens((UserDict(mask=torch.ones(2), input_ids=ids), torch.zeros(2)))==10
 
 @quick
 @given(n=st.integers(1, 5), total=st.integers(1, 14), sized=st.booleans())
