@@ -102,11 +102,12 @@ class Predictor:
     def __exit__(self, *exc:Any) -> None: self.close()
 
     def _is_ready(self):
-        "Return whether a run is open, and model, mode and callbacks are those that it was opened with"
+        "Return whether a run is open for the Learner's current model, mode, loss function and callbacks"
         learn = self.learn
         if self.run is None: return False
         if learn.model is not self.model: return False
         if learn.model.training!=self.training: return False
+        if learn.loss_func is not self.loss_func: return False
         return learn.cbs.items==self.known_cbs
 
     @uninterrupted
@@ -120,7 +121,7 @@ class Predictor:
         run.__enter__()
         self.run = finalize(self, _close_run, learn, run)   # ends the run at `close`, garbage collection or exit
         self.model,self.training,self.known_cbs = learn.model,learn.model.training,[*learn.cbs]
-        loss_func = learn.loss_func
+        self.loss_func = loss_func = learn.loss_func
         self.act = _make_activation(loss_func) or noop
         if loss_func is None: self.decodes = output_decodes(self.model)
         else: self.decodes = loss_decodes(loss_func, self.act)
@@ -128,10 +129,14 @@ class Predictor:
     @uninterrupted
     def _end(self, e=None, is_grad_enabled=None):
         run,self.run = self.run,None
-        try:
-            if run is not None: _close_run_now(run, e)
+        if run is None: return
+        learn = self.learn
+        is_assigned = e is None and learn.loss_func is not self.loss_func   # by the user, since the last call
+        loss_func = learn.current_run.assigned_value('loss_func')
+        try: _close_run_now(run, e)
         finally:
             if is_grad_enabled is not None: torch.set_grad_enabled(is_grad_enabled)   # a setting of this thread
+        if is_assigned: learn.loss_func = loss_func
 
     def _predict(self, b):
         "Return `(prediction, decoded)` for the batch `b`, on the CPU, or `(None, None)` if the batch was cancelled"
@@ -140,6 +145,7 @@ class Predictor:
         with torch.no_grad():
             learn.one_batch(self.n, b)
             self.n += 1
+            self.loss_func = learn.loss_func   # a callback may have replaced it
             if learn.pred is None: return None,None
             pred = self.act(_copy_output(learn.pred))
             res = pred,self.decodes(pred)

@@ -243,6 +243,20 @@ def test_another_model():
         torch.manual_seed(1); learn.model = nn.Sequential(nn.Dropout(.5), nn.Linear(4,3))
         same(predict(x[0]), learn.predict(x[0])); assert not learn.model.training
 
+def test_another_loss_function():
+    "Assigned while the run is open, it counts from the next sample on, and stays; a callback's own does not"
+    learn = classes()
+    first,other = learn.loss_func,nn.BCEWithLogitsLoss()
+    with Predictor(learn, cbs=Callback(before_batch=lambda self: setattr(self.learn, 'loss_func', nn.MSELoss()))) as predict: predict(x[0])
+    assert learn.loss_func is first
+    with Predictor(learn) as predict:
+        predict(x[0])
+        learn.loss_func = other
+        same(predict(x[0]), learn.predict(x[0]))
+        assert learn.loss_func is other
+        learn.loss_func = first
+    assert learn.loss_func is first
+
 def test_callbacks_that_come_later():
     "They begin a run of their own, as they may set something up in it"
     learn = classes()
