@@ -609,13 +609,14 @@ def check_complete(
     training:bool=True   # is it a training phase?
 ) -> None:
     "Raise RuntimeError if a `CancelBatch` ended the data's generator; warn if the number of batches differs from `len`"
-    n = batches.n
+    n,n_fetched = batches.n,i-batches.skipped
     if n is not None:
-        if i>n: return _warn_extra_batches(batches, i, training)
-        if i==n: return
+        if n_fetched>n: return _warn_extra_batches(batches, n_fetched, training)
+        if n_fetched==n: return
     last,name = getattr(batches, 'ended', (None,None))
     if name is not None and last==i-1: raise data_ended_error(name, i-1)
     if loader_len(batches.loader) is None: return   # `n` is a limit, and the data may end before it
     phase = 'training' if training else 'validation'
-    warn(f'The {phase} loader ended after {i} of {n} batches, but schedules are planned by its `len`. Its `len` is too '
-         'large, or the dataset or `collate_fn` raised a StopIteration, or the same loader was iterated elsewhere.')
+    warn(f'The {phase} loader ended after {n_fetched} of {n} batches, but schedules are planned by its `len`. '
+         'Its `len` is too large, or the dataset or `collate_fn` raised a StopIteration, or the same loader was '
+         'iterated elsewhere.')

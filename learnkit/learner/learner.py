@@ -521,7 +521,7 @@ class Learner(Loop):
             except Exception as e:
                 note_loss_error(self, e)
                 raise
-        if run.checks_loss or loss is None: loss = self._check_loss(loss)
+        if run.checks_loss or not isinstance(loss, torch.Tensor): loss = self._check_loss(loss)
         if loss is not None: run.loss = loss.detach().clone()
         elif not run.training: run.loss = None
         return loss
@@ -556,7 +556,7 @@ class Learner(Loop):
 
     def _check_exhausted(self):
         if not self.iter: raise no_batch_error('training' if self.training else 'validation', self.dl)
-        if self.iter!=self.batches.n: check_complete(self.batches, self.iter, self.training)
+        check_complete(self.batches, self.iter, self.training)
         super()._check_exhausted()
         if self.training: check_all_trained(self)
 

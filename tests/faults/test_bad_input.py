@@ -718,6 +718,11 @@ def loss_gives_an_array(c): returns(c, lambda l: l.detach().numpy())
 def loss_gives_a_tuple_in_validation(c): fixed(c, learner(loss_func=lambda p,t: (F.mse_loss(p, t), p)), loss_func=F.mse_loss).validate()
 @bad(TypeError, 'loss function', 'float64', 'NumPy')
 def loss_gives_a_number_of_numpy(c): returns(c, lambda l: np.float64(l.item()))
+@bad(TypeError, 'loss function', 'float', 'batch 1', '`.item()`')
+def loss_gives_a_float_in_a_later_batch(c):
+    losses = []
+    def loss(l): losses.append(l); return l if len(losses)==1 else 0.
+    returns(c, loss)
 def measures(c, f): fixed(c, learner(metrics=f), metrics=[]).fit(1)
 @bad(TypeError, 'metric `word`', 'str', 'float')
 def metric_gives_text(c):
