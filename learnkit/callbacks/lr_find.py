@@ -121,7 +121,7 @@ from ..optim.schedule import SchedExp
 @check_args
 class LRFinder(Scheduler):
     "Trains with an exponentially growing learning rate, then restores the Learner; used by `learn.lr_find`"
-    modes,names = ('lr_find',),('lr',)   # the mode of the run that this callback belongs to
+    modes,names,finds_lr = ('lr_find',),('lr',),True
     rec = None             # the Recorder
     snapshot = Snapshot()  # the state before the run, which `cleanup` restores
     shared_losses = None   # the losses averaged over processes; None: one process

@@ -162,6 +162,19 @@ def test_a_fit_with_a_finder_is_a_range_test(tmp_path):
         learn.add_cb(LRFinder(num_it=12)); learn.fit(9)   # also as a callback of the Learner
         assert not list(tmp_path.iterdir())
 
+def test_a_callback_for_range_tests_leaves_a_fit_as_it_is():
+    "One that is only called in `lr_find` used to turn each fit into a range test"
+    modes = []
+    class Looks(Callback):
+        modes = 'lr_find',
+        def after_fit(self): modes.append(self.learn.mode)
+    learn = make(cbs=Looks())
+    with learn.no_bar(), learn.no_logging():
+        learn.fit(1)
+        assert modes==[] and 'valid_loss' in learn.recorder.history[0]
+        quick(learn)
+    assert modes==['lr_find']
+
 _known = {}
 def _without(first):
     if first not in _known: _known[first] = run(None, first)
