@@ -90,8 +90,9 @@ class ShortEpochCallback(LimitBatches):
         pct:float=.01,         # the fraction of the batches to use, above 0 and at most 1; at least one batch
         short_valid:bool=True  # shorten the validation phases too?
     ):
-        pct = check_fraction('pct', pct, what='the fraction of an epoch to use')
-        super().__init__(pct, pct if short_valid else None)
+        self.pct = check_fraction('pct', pct, what='the fraction of an epoch to use')
+        self.short_valid = short_valid
+        super().__init__(self.pct, self.pct if short_valid else None)
 
 # %% ../../nbs/learner/45a_limit.ipynb #f2fa5ce6
 limit_variable = 'LEARNKIT_LIMIT_BATCHES'   # the environment variable that shortens every fit

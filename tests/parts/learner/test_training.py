@@ -460,6 +460,9 @@ def test_short_epochs(n, pct, short_valid):
     assert seen==[True]*k+[False]*v
     assert None not in learn.recorder.history[0].values()
 
+def test_short_epoch_shows_its_arguments():
+    assert repr(ShortEpochCallback(.3, False))=='ShortEpochCallback(pct=0.3, short_valid=False)'
+
 def test_short_epoch_says_what_is_wrong():
     for pct in (0, 1.5, -1):
         with pytest.raises(ValueError, match='fraction'): ShortEpochCallback(pct)
