@@ -170,6 +170,7 @@ from ..learner.create_opt import ensure_opt
 from ..learner.fit import as_duration
 from ..learner.learner import Learner
 from ..loop.check import check_args, check_whole, known_keywords
+from ..loop.dispatcher import callback_list
 from ..loop.duration import Time
 from ..loop.tracebacks import shortened
 from ..optim.groups import check_moms, is_number
@@ -302,6 +303,7 @@ def fine_tune(self:Learner,
     "Train the last parameter group, then all, for one cycle each; raise ValueError if `start_epoch` is out of range"
     _check_positive(base_lr=base_lr, lr_mult=lr_mult)
     check_whole('start_epoch', start_epoch, least=0)
+    if 'cbs' in kwargs: kwargs['cbs'] = callback_list(kwargs['cbs'])   # for both parts, even if it is an iterator
     amounts = [_is_amount('epochs', epochs), _is_amount('freeze_epochs', freeze_epochs)]
     start_whole,starts_frozen = 0,True
     if start_epoch>0:

@@ -315,7 +315,7 @@ draws_anew = Word('draws', False, 'Does it draw random numbers that should diffe
 
 def _snapshot_inference(learn, dl, cbs) -> Snapshot:
     "Take a snapshot of everything that inference on `dl` with the callbacks `cbs` changes"
-    draws = any(draws_anew(cb) for cb in (*learn.cbs, *callback_list(cbs)))
+    draws = any(draws_anew(cb) for cb in (*learn.cbs, *cbs))
     if learn.mode is not None: return _snapshot_in_run(learn, dl, draws)
     contents = snapshot_contents(loaders=[dl])
     if draws: return contents
@@ -371,12 +371,13 @@ def validate(self:Learner,
     cbs:Any=None  # callbacks for this run only
 ) -> L:
     "Evaluate the model on a dataset and return `[loss, *metrics]`; outside of a run, also store it as `final_record`"
+    cbs = callback_list(cbs)
     agreement_cbs = self._team.begin_run(self, f'`learn.validate({_format_data_argument(ds_idx, dl)})`')
     dl = self._find_loader(ds_idx, dl)
     with turn(self):
         nested = self.mode is not None
         meter = MeterCallback(self.metrics, copy=nested)
-        with _snapshot_inference(self, dl, cbs), self._run('validate', [meter, *callback_list(cbs), *agreement_cbs]):
+        with _snapshot_inference(self, dl, cbs), self._run('validate', [meter, *cbs, *agreement_cbs]):
             _infer(self, 'before_evaluate', 'after_evaluate', nested, dl)
             values = meter.values
         if not nested: self.final_record = values
@@ -470,6 +471,7 @@ def get_preds(self:Learner,
 ) -> tuple:
     "Return `([inputs], preds, targs, [decoded], [losses])`, with those in brackets only if they were requested"
     _check_arguments(act, mmap)
+    cbs = callback_list(cbs)
     agreement_cbs = self._team.begin_run(self, f'`learn.get_preds({_format_data_argument(ds_idx, dl)})`')
     dl = self._find_loader(ds_idx, dl)
     is_shard = reorder and self._team.has_shard(dl)   # this process's shard of a `DistributedSampler`
@@ -491,7 +493,7 @@ def get_preds(self:Learner,
         if not is_shard: order = idxs   # otherwise `gather_shards` puts the results in order
         gather = GatherPredsCallback(with_input=with_input, with_loss=with_loss, mmap=mmap, idxs=order,
                                      **by_batch, **kwargs)
-        results = _gather(self, gather, dl, [*callback_list(cbs), *agreement_cbs], undivided=is_shard)
+        results = _gather(self, gather, dl, [*cbs, *agreement_cbs], undivided=is_shard)
     if is_shard: results = Results(*self._team.gather_shards(idxs, [*results]))
     if acts_at_once: results = _activate(results, act, decodes)
     return _select_results(results, with_input, with_decoded, with_loss)

@@ -97,3 +97,13 @@ def test_what_was_removed_comes_back_next_to_what_cannot():
     assert learn.progress is bar and [type(cb) for cb in learn.cbs]==[*[k for k in default if k is not ProgressCallback], ProgressCallback]
     learn.fit(1)
     assert len(learn.recorder.history)==1
+
+RUNS = dict(fit=lambda l, cbs: l.fit(1, cbs=cbs), validate=lambda l, cbs: l.validate(cbs=cbs), get_preds=lambda l, cbs: l.get_preds(cbs=cbs),
+            predict=lambda l, cbs: lk.Predictor(l, cbs=cbs)(torch.zeros(4)), fine_tune=lambda l, cbs: l.fine_tune(1, cbs=cbs))
+
+@pytest.mark.parametrize('run', RUNS)
+def test_callbacks_may_come_from_an_iterator(run):
+    "It can be read only once: `validate` and `get_preds` used to call none of them, the second part of `fine_tune` neither"
+    calls = []
+    RUNS[run](learner(), (Callback(before_fit=lambda self: calls.append(i)) for i in range(2)))
+    assert len(calls)==(4 if run=='fine_tune' else 2)
