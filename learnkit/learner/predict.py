@@ -39,6 +39,7 @@ def compute_sample_losses(
     if is_by_target:
         loss,targ = loss.reshape(targ.shape).movedim(dim, 0),targ.movedim(dim, 0)
         n = len(targ)
+    if n==0: return loss.new_empty(0)
     if loss.numel()%n: raise ValueError(
         f"with `reduction='none'`, the loss function must return a loss for each sample, but for {n} samples it "
         f'returned {shapes(loss)}')

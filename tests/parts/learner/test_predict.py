@@ -95,6 +95,14 @@ def test_the_loss_of_a_sentence_is_the_mean_over_its_words():
     got = losses(CrossEntropyLossFlat(), pred.transpose(0,1), targ.T, concat_dim=1)   # time first
     torch.testing.assert_close(got, torch.stack(want))
 
+def test_a_batch_without_samples_has_no_losses():
+    "It raised a ZeroDivisionError"
+    x,y = torch.randn(3,2),torch.randn(3,1)
+    learn = Learner([[(x, y)]], nn.Linear(2,1), nn.MSELoss())
+    want = learn.get_preds(dl=[(x, y)], with_loss=True)
+    for dl in ([(x[:0],y[:0]), (x,y)], [(x,y), (x[:0],y[:0])]):
+        for got,all_at_once in zip(learn.get_preds(dl=dl, with_loss=True), want): assert torch.equal(got, all_at_once)
+
 class Dice(nn.modules.loss._Loss):
     "Has a `reduction`, as all losses do that inherit PyTorch's base class, and does not heed it"
     def forward(self, pred, targ): return 1 - 2*(pred*targ).sum()/(pred+targ).sum()
