@@ -231,6 +231,7 @@ class NotebookBar(LineDisplay):
 
 # %% ../../nbs/learner/10c_progress.ipynb #0b345cf0
 import time
+from math import inf
 
 from .display import find_display_kind
 from ..loop.callback import Callback
@@ -253,7 +254,7 @@ class ProgressCallback(Callback):
     order,nested = 60,False
     kind = mbar = table = layer = None
     start = None   # (time at which the first phase began, fraction of the fit done by then); None: not yet
-    next_update = 0.   # the time of the next update
+    next_update = inf  # the time of the next update; infinite while there is no bar
     def __init__(self,
         kind:str|None=None,    # a name in `displays`: 'notebook', 'terminal', 'lines'; None: depends on the output
         every:float|None=None  # seconds between two updates; None: 30 for 'lines', else 0.2
@@ -323,17 +324,23 @@ class ProgressCallback(Callback):
         return [f'{left} left']
 
     def _end_bar(self):
+        self.next_update = inf
         if self.mbar: self.mbar.end()
     after_train = after_validate = after_cancel_epoch = after_cancel_fit = _end_bar
 
     def after_exception(self):
         learn = self.learn
         if learn.mode!='fit' or self.mbar is None or self.start is None: return
-        is_behind = learn.iter is not None and learn.iter>self.mbar.n_shown
-        if is_behind and type(self.mbar) is not LineDisplay:   # a LineDisplay shows the position in the line below
+        shows_position = type(self.mbar) is LineDisplay   # in the line below
+        if self._is_behind() and not shows_position:
             self.mbar.update(learn.iter, ', '.join(self._format_time_left(time.perf_counter())))
         self.mbar.leave()
         if learn.logger==self._write_row: self.mbar.write(self._describe_end())
+
+    def _is_behind(self):
+        "Return whether there is a bar, and more batches are done than it shows"
+        if self.next_update==inf: return False
+        return self.learn.iter is not None and self.learn.iter>self.mbar.n_shown
 
     def _describe_end(self):
         "Return a line about the error that ended the fit: its class, its position, and the first line of its message"
@@ -346,9 +353,8 @@ class ProgressCallback(Callback):
         return ': '.join([f'{type(exc).__name__}{where}', *first_line])
 
     def cleanup(self):
-        if self.mbar:
-            self.mbar.end()
-            self.mbar.close()
+        self._end_bar()
+        if self.mbar: self.mbar.close()
         self.mbar = self.table = self.start = None
         remove_layer(self.learn, self.layer)   # this callback may be removed during a fit
         self.layer = None

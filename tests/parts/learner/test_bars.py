@@ -304,3 +304,25 @@ def test_no_name_is_broken_inside_of_a_word(room):
     names = ['epoch', 'train_loss', 'valid_loss', 'accuracy', 'perplexity', 'error_rate', 'time']
     said = ' '.join(''.join(s for _,s in l) for l in TextTable(names).write(names, room)).split()
     assert {'epoch', 'accuracy', 'perplexity', 'time'} <= {*said}
+
+ALL = [*KINDS,'notebook','terminal','lines']
+
+@pytest.mark.parametrize('kind', ALL)
+def test_an_error_after_a_bar_has_ended_is_the_only_one(kind):
+    "In a notebook, `after_exception` updated the bar that had ended, and failed"
+    if kind=='notebook': pytest.importorskip('IPython')
+    for ev in ('after_train','after_validate','after_epoch'):
+        learn = make(kind, at(ev, throw(ValueError('mine')), order=99), every=100)
+        with screen(), pytest.raises(ValueError, match='mine') as e: learn.fit(1)
+        assert len(e.value.__notes__)==1
+
+@pytest.mark.parametrize('kind', ALL)
+def test_a_batch_outside_of_a_phase_has_no_bar(kind):
+    "It used to raise an AttributeError"
+    if kind=='notebook': pytest.importorskip('IPython')
+    learn,(b,) = make(kind),batches(1)
+    with screen(), learn:
+        learn.one_batch(0, b)
+        learn._do_epoch_validate()
+        learn.one_batch(0, b)
+    assert learn.mode is None
