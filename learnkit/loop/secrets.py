@@ -102,9 +102,12 @@ def _hide_named(text):
     "Return `text` with `***` in place of the values that follow the name of a secret"
     parts,end = [],0   # pieces of the text up to `end`
     for found in re.finditer(_after_name, text):
+        if found.start()<end: continue   # within the value before
+        name = found[found.lastindex]
+        if not is_secret_name(name, ''): continue   # whatever its value is: matching that may take long
         value = re.compile(_value).match(text, found.end())
-        if value is None or found.start()<end: continue
-        if not is_secret_name(found[found.lastindex], _as_number(value[0])): continue
+        if value is None: continue
+        if not is_secret_name(name, _as_number(value[0])): continue
         quote = value[0][0]
         if quote not in '\'"': quote = ''
         parts += [text[end:value.start()], quote, '***', quote]
