@@ -15,6 +15,11 @@ class Stateful:
     "Base class of objects whose state is the attributes named in `saves`"
     saves:tuple = ()   # names of the attributes to save
 
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if isinstance(cls.saves, str): raise TypeError(
+            f'{cls.__name__}.saves must be a tuple of names, not text: write `saves = ({cls.saves!r},)`')
+
     def state_dict(self) -> dict:
         "Return the attributes named in `saves`, by name: each as a copy, or its `state_dict()` if it has that method"
         def state(v): return v.state_dict() if hasattr(v, 'state_dict') else deepcopy(v)
@@ -41,9 +46,9 @@ def _check_names(state, o):
     if found: raise ValueError(f"this is not the state of a {type(o).__name__}: {'; '.join(found)}")
 
 # %% ../../nbs/loop/15b_callback.ipynb #655f949f
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from difflib import get_close_matches
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from inspect import (CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, Parameter, Signature, isasyncgenfunction,
     iscoroutinefunction, isfunction, isgeneratorfunction, signature)
 from types import FunctionType, MethodType
@@ -164,6 +169,7 @@ class Callback(Stateful):
             if k in event.also: setattr(cls, event.also[k], f)
             if k in Word.known: Word.known[k].check(f, cls.__name__)
         _check_wrap(cls)
+        for k in ('first_in','last_in'): _check_event_names(cls, k)
         both = {*cls.first_in} & {*cls.last_in}
         if both: raise TypeError(
             f'{cls.__name__} has `{min(both)}` in both `first_in` and `last_in`: remove it from one of them')
@@ -172,6 +178,10 @@ class Callback(Stateful):
     def name(self) -> str:
         "The name of the Learner's attribute that holds the callback: 'early_stopping' for an `EarlyStoppingCallback`"
         return _make_attribute_name(type(self).__name__)
+    @name.setter
+    def name(self, v:Any): raise AttributeError(
+        f'`name` is the attribute of the Learner that holds a {type(self).__name__}, {self.name!r}: '
+        'give your attribute another name, as in `self.my_name = ...`')
 
     def __call__(self,
         name:str,    # the name of an event
@@ -261,9 +271,20 @@ def _check_wrap(cls):
         f'{cls.__name__}.wrap is called at the beginning of a phase, as `wrap(what, do)`, to wrap the function that '
         'processes a batch: write `def wrap(self, what, do)`, or give your method another name')
 
+def _check_event_names(cls, k):
+    "Raise TypeError if `first_in` or `last_in`, attribute `k` of a callback's class, contains an unknown event"
+    names = getattr(cls, k)
+    if isinstance(names, str): raise TypeError(
+        f'{cls.__name__}.{k} must be a tuple of events, not text: write `{k} = ({names!r},)`')
+    for name in names:
+        if name not in event: raise TypeError(
+            f'{cls.__name__}.{k} contains {name!r}, which is not an event: {nearest(name, event)}')
+
 def _check_modes(class_name, modes):
-    if not isinstance(modes, (str,tuple,list,set)): return   # None, or a property
+    if modes is None or isinstance(modes, (property,cached_property)): return
     if isinstance(modes, str): modes = [modes]
+    if not isinstance(modes, Collection): raise TypeError(
+        f"{class_name}.modes must be a tuple of modes such as ('fit',), not {modes!r:.60}")
     for m in modes:
         if m not in _modes: raise ValueError(
             f"{class_name}.modes contains {m!r}, which is not a mode: the modes are {', '.join(map(repr, _modes))}")
@@ -331,6 +352,9 @@ def check_callback(
         'or `Callback(before_fit=f)`')
     if not isinstance(cb.order, (int,float)): raise TypeError(
         f'`order` must be a number, by which callbacks are sorted, but {cb!r} has {cb.order!r}')
+    if not callable(own_attr(cb, 'wrap', Callback.wrap)): raise TypeError(
+        f'`wrap` is a method of callbacks, called as `wrap(what, do)`, but {type(cb).__name__} has {cb.wrap!r:.60}: '
+        'give your attribute another name')
     return cb
 
 def _note_arguments(cls, e):

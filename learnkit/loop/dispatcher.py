@@ -243,7 +243,8 @@ class Dispatcher(HasRun):
         cb = check_callback(cb)
         check_single(self, cb)
         check_name(self, cb)
-        if getattr(cb, 'learn', None) is not None: _leave_learner(cb)
+        owner = getattr(cb, 'learn', None)
+        if owner is not None and owner is not self: _leave_learner(cb)
         name = cb.name
         namesakes = self._namesakes(name)
         if namesakes.by_key: _warn_redefined(namesakes.last, cb)

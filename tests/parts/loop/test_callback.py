@@ -100,6 +100,24 @@ def test_modes(modes):
     for bad in ('train', ['fit','train'], {'train'}):
         with pytest.raises(ValueError, match="Bad.modes contains .train., which is not a mode: the modes are 'fit', 'validate'"): type('Bad', (Callback,), dict(modes=bad))
         with pytest.raises(ValueError, match='Some.modes contains'): Callback.__setattr__(type('Some', (Callback,), {})(), 'modes', bad)
+    with pytest.raises(TypeError, match=r"Bad.modes must be a tuple of modes such as \('fit',\), not 3"): type('Bad', (Callback,), dict(modes=3))
+
+@pytest.mark.parametrize('k,value,said', [
+    ('saves', 'best', "must be a tuple of names, not text: write `saves = .'best',.`"),
+    ('first_in', 'after_step', "must be a tuple of events, not text: write `first_in = .'after_step',.`"),
+    ('last_in', ('after_stop',), "contains 'after_stop', which is not an event: did you mean `after_step`")])
+def test_a_declaration_with_a_slip_raises_where_it_is_made(k, value, said):
+    "Text instead of a tuple was read letter by letter, at the first checkpoint; an unknown event was never reached"
+    with pytest.raises(TypeError, match=f'Bad.{k} {said}'): type('Bad', (Callback,), {k:value})
+
+def test_names_that_a_callback_needs_itself():
+    "`self.name = name` raised only that a property has no setter, and `self.wrap = True` at the first batch that bool is not callable"
+    class Named(Callback):
+        def __init__(self, name): self.name = name
+    with pytest.raises(AttributeError, match="holds a Named, 'named': give your attribute another name"): Named('x')
+    class Wraps(Callback):
+        def __init__(self): self.wrap = True
+    with pytest.raises(TypeError, match='`wrap` is a method of callbacks.*but Wraps has True'): learner(cbs=Wraps())
 
 def test_switched_off_it_gets_the_cleanup_only():
     "Not an event of one's own either, whatever its name"

@@ -1,5 +1,5 @@
 """Callbacks that come and go, also while an event is called: names, keys, order, who still hears, and which error is raised"""
-import copy, random
+import copy, random, warnings
 import pytest
 from learnkit.loop.callback import Callback, is_called
 from learnkit.loop.dispatcher import Dispatcher
@@ -34,6 +34,17 @@ def test_moved_from_another_learner_with_a_warning_at_the_line_of_the_caller():
     odd.order = 'first'
     with pytest.raises(TypeError, match="`order` must be a number.*'first'"): b.add_cb(odd)
     assert [*b.cbs]==[cb] and odd.learn is None
+
+def test_a_callback_may_set_its_learner_itself():
+    "There was a warning that it belongs to another one"
+    class Knows(Callback):
+        def __init__(self, learn): self.learn = learn
+    d = Dispatcher()
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        d.add_cb(Knows(d))
+    assert d.knows.learn is d
+    with pytest.raises(ValueError, match='was added already'): d.add_cb(d.knows)
 
 WAYS = dict(add_cb=lambda l, cb: l.add_cb(cb), add_cbs=lambda l, cb: l.add_cbs([cb]), made=lambda l, cb: learner(cbs=cb), fit=lambda l, cb: l.fit(1, cbs=cb), validate=lambda l, cb: l.validate(cbs=cb))
 
