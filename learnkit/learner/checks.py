@@ -54,11 +54,19 @@ def _make_loss_func_error(o):
     return TypeError(f'loss_func is the class {name}: pass an instance, `{name}()`')
 
 # %% ../../nbs/learner/00a_argument_types.ipynb #cb4444d6
+def has_loaders(
+    dls:Any # the argument for the data
+) -> bool:
+    "Return whether `dls` has loaders for training and validation, as a `DataLoaders` of learnkit or fastai has"
+    if not hasattr(dls, 'train'): return False   # some datasets have it too, as a flag
+    if hasattr(type(dls), 'valid'): return True  # a property may raise an error, such as fastai's
+    return hasattr(dls, 'valid')
+
 def check_dls(
     dls:Any # the data of a Learner, which the user may have replaced
 ) -> None:
-    "Raise TypeError if `dls` has no attribute `train`, as a `DataLoaders` of learnkit or fastai has"
-    if not hasattr(dls, 'train'): raise _make_dls_error(dls)
+    "Raise TypeError if `dls` has no loaders for training and validation, unlike a `DataLoaders` of learnkit or fastai"
+    if not has_loaders(dls): raise _make_dls_error(dls)
 
 def _make_dls_error(o):
     return TypeError(f'`learn.dls` must be a `DataLoaders`, not a {type(o).__name__}: '

@@ -31,7 +31,7 @@ class CombinedSource:
 
     def begin(self) -> None:
         "Begin again: the next batch is the first one of a new pass"
-        self.n_pass += self.n_done>0
+        if self.n_done>0: self.n_pass += 1
         self.iterator,self.n_done,self.laps = None,0,0
         self.n = loader_len(self.loader.dl)
 

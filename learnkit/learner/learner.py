@@ -244,7 +244,7 @@ from ..data.nested import detuplify
 from ..data.workers import inform_workers
 from ..data.process import Team, alone, join_team, team, to_detach as _to_detach
 from .bars import ProgressCallback
-from .checks import (check_recipe, check_types, check_values, data_hint, make_loss_tensor,
+from .checks import (check_recipe, check_types, check_values, data_hint, has_loaders, make_loss_tensor,
     make_device_error, check_scalar_loss, name_failed_samples, note_backward_error, note_loss_error, note_model_error)
 from .create_opt import adopt_params, create_opt
 from ..loop.callback import MissingAttribute
@@ -607,7 +607,7 @@ def _run_alone(run):
 
 def _as_dls(dls):
     "Return `dls` if it is a `DataLoaders` of learnkit or fastai; otherwise create a `DataLoaders` from it"
-    if isinstance(dls, DataLoaders) or hasattr(dls, 'train'): return dls
+    if isinstance(dls, DataLoaders) or has_loaders(dls): return dls
     if isinstance(dls, (tuple,list)): return DataLoaders(*dls)
     return DataLoaders(dls)
 

@@ -947,6 +947,9 @@ def replaced(c, **kw):
     for k,v in kw.items(): setattr(l, k, v)
     l.fit(1)
 misuse('data_replaced_by_a_list', lambda c: replaced(c, dls=[batches(2), batches(1)]), TypeError, 'learn.dls', 'DataLoaders(train, valid)')
+class Flagged(TensorDataset): train = True   # as torchvision's datasets have
+misuse('dataset_with_a_flag', lambda c: Learner(Flagged(x, y), cls(1), nn.MSELoss()), TypeError, 'Flagged is a dataset', 'DataLoaders.from_dsets(train, valid, bs=64)')
+misuse('data_replaced_by_a_dataset', lambda c: replaced(c, dls=Flagged(x, y)), TypeError, 'learn.dls', 'DataLoaders(train, valid)', 'Flagged')
 misuse('validate_data_replaced_by_a_list', lambda c: setattr(learn := learner(), 'dls', [batches(1)]) or learn.validate(), TypeError, 'learn.dls', 'list')
 misuse('loader_number_minus_seven', lambda c: fixed(c, learner()).validate(-7), ValueError, 'loader with index -7', '2')
 misuse('activation_is_a_class', lambda c: fixed(c, learner()).get_preds(act=nn.Softmax), TypeError, 'act', 'function', 'Softmax')
