@@ -290,7 +290,8 @@ def _make_call_hint(text, given, xb):
 
 def _make_type_hint(text, given):
     "Return the probable cause of a RuntimeError of the model; `given` describes its inputs"
-    if 'dtype' in text and 'float32' not in given:
+    has_other_weights = text.endswith(('BFloat16','Half','Double'))   # then the hint about the layer names their type
+    if 'dtype' in text and 'float32' not in given and not has_other_weights:
         return 'The inputs and the weights have different types: write `x.float()` in the dataset.'
     if "'indices'" in text: return 'An embedding takes integers: write `x.long()`.'
     return ''

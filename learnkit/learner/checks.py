@@ -274,14 +274,25 @@ def layer_hint(
 def _suggest_for_layer(layer, x):
     "Return a suggestion if `layer` cannot take `x`, or '' if none is known"
     kind,weight = type(layer).__name__,getattr(layer, 'weight', None)
-    if isinstance(weight, Tensor) and x.dtype!=weight.dtype:
-        return f', but its weights are {shapes(weight).partition("[")[0]}: write `x.float()` in the dataset'
+    if isinstance(weight, Tensor) and x.dtype!=weight.dtype: return _suggest_for_dtype(weight)
     if isinstance(layer, nn.Linear) and x.ndim and x.shape[-1]!=layer.in_features: return _suggest_for_linear(layer, x)
     if isinstance(layer, _ConvNd): return _suggest_for_conv(kind, layer, x)
     n = getattr(layer, 'num_features', None)
     if n is None or x.ndim<2: return ''
     if x.shape[1]==n: return ''
     return f': write `{kind}({x.shape[1]})`'
+
+def _suggest_for_dtype(weight):
+    "Return a suggestion for a layer whose input has another dtype than its weight"
+    dtype,_,_ = shapes(weight).partition('[')   # such as 'bfloat16'
+    convert = f'x.to(torch.{dtype})'
+    if weight.dtype is torch.float32: convert = 'x.float()'
+    text = f', but its weights are {dtype}: write `{convert}` in the dataset'
+    mixed = _mixed_precisions.get(weight.dtype)
+    if mixed is None: return text
+    return f'{text}; or for mixed precision keep the weights in float32, and write `{mixed}`'
+
+_mixed_precisions = {torch.float16:'learn.to_fp16()', torch.bfloat16:'learn.to_bf16()'}
 
 def _suggest_for_linear(layer, x):
     n = layer.in_features

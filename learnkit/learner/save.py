@@ -66,11 +66,20 @@ def check_state(
         if missing: reasons.append(f'they lack {_list_first_names(missing)}')
         if extra: reasons.append(f'the model lacks {_list_first_names(extra)}')
     if not reasons: return
-    hint = _make_load_hint(mismatches, nothing_fits)
+    hint = _make_load_hint(mismatches, nothing_fits, _find_entry_of_weights(state, own))
     raise ValueError(f"these weights belong to another model: {'; '.join(reasons)}{hint}")
 
-def _make_load_hint(mismatches, nothing_fits):
+def _find_entry_of_weights(state, own):
+    "Return the key of a dict in `state` that has weights of the names in `own`, as in other libraries' files, or None"
+    for key,value in state.items():
+        if isinstance(value, Mapping) and not own.keys().isdisjoint(value): return key
+    return None
+
+def _make_load_hint(mismatches, nothing_fits, entry):
     if mismatches: return '. Create the model that was saved, or skip weights: `learn.load(…, ignore_keys=…)`.'
+    if entry is not None: return (
+        f'. The file has the weights in its entry {entry!r}: write '
+        f'`learn.model.load_state_dict(torch.load(file)[{entry!r}])`.')
     if nothing_fits: return ''
     return '. To load the weights that fit, write `strict=False`.'
 

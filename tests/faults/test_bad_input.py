@@ -286,6 +286,10 @@ def images_for_a_linear_layer(c): on(torch.rand(8,8,8), labels, nn.CrossEntropyL
 def images_with_channels_last(c): on(torch.rand(8,8,8,3), labels, nn.CrossEntropyLoss(), nn.Sequential(nn.Conv2d(3, 3, 8), nn.Flatten())).fit(1)
 @bad(RuntimeError, 'uint8[8, 3, 8, 8]', 'its weights are float32', 'x.float()')
 def images_of_bytes(c): on(torch.ones(8,3,8,8).byte(), labels, nn.CrossEntropyLoss(), nn.Sequential(nn.Conv2d(3, 3, 8), nn.Flatten())).fit(1)
+@bad(RuntimeError, 'float32[8, 4]', 'its weights are bfloat16', 'write `x.to(torch.bfloat16)`', '`learn.to_bf16()`')
+def model_in_bfloat16(c): on(x, y, F.mse_loss, Reg().bfloat16()).fit(1)
+@bad(RuntimeError, 'int64[8, 4]', 'its weights are float64', 'write `x.to(torch.float64)` in the dataset')
+def integers_for_a_model_in_float64(c): on(x.long(), y, F.mse_loss, Reg().double()).fit(1)
 class Keeps(Reg):
     "Keeps its hidden state from batch to batch, with the graph"
     h = 0
@@ -569,6 +573,8 @@ def file_is_of_another_model(c): l = saved(c); torch.save(nn.Linear(5,1).state_d
 def file_has_other_names(c): l = saved(c); torch.save(dict(weight=l.model.weight.detach(), shift=torch.zeros(1)), c.file); l.load('model')
 @bad(ValueError, 'another model', 'lack weight')
 def file_has_nothing_that_fits(c): l = saved(c); torch.save(nn.Sequential(Reg()).state_dict(), c.file); l.load('model', strict=False)
+@bad(ValueError, 'another model', "has the weights in its entry 'model'", "`learn.model.load_state_dict(torch.load(file)['model'])`")
+def file_is_of_a_hand_written_loop(c): l = saved(c); torch.save(dict(model=l.model.state_dict(), optimizer={}, epoch=3), c.file); l.load('model')
 @bad(ValueError, 'checkpoint', 'resume=')
 def file_is_a_checkpoint(c): l = saved(c); torch.save(l._run_state(1), c.file); l.load('model', strict=False)
 @bad(ValueError, 'load_learner')
