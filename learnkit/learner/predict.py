@@ -393,12 +393,20 @@ def _raise_no_training(cb): raise RuntimeError(
     '`with learn:` opens a run in mode `validate`, in which callbacks for training are not called: fire the events '
     'without `with`, e.g. `learn.dl = learn.dls.train; learn("before_train")`')
 
+def list_loaders(
+    learn:Learner # the Learner
+) -> list:
+    "Return the loaders in the data of a Learner"
+    loaders = getattr(learn.dls, 'loaders', [learn.dls.train])
+    return [dl for dl in loaders if dl is not None]
+
 @uninterrupted
 @contextmanager
 def _open_run(learn, agreement_cbs):
     "Open a run for a `with` block that fires the events of the phases itself"
     cbs = [Callback(before_train=_raise_no_training), *agreement_cbs]
-    with snapshot_random(), learn._run('validate', cbs), Guard(learn):
+    before = Snapshot(snapshot_contents(loaders=list_loaders(learn)), snapshot_random())
+    with before, learn._run('validate', cbs), Guard(learn):
         learn.n_epoch = 1
         learn(['before_fit', 'before_epoch'])
         yield learn

@@ -467,12 +467,9 @@ from contextlib import contextmanager
 from ..data.snapshot import Snapshot, snapshot_contents, snapshot_random
 from ..optim.inventory import named_buffers
 from ..loop.run import turn
+from .predict import list_loaders
 
 # %% ../../nbs/learner/55c_trial.ipynb #bfb80240
-def _list_loaders(learn):
-    loaders = getattr(learn.dls, 'loaders', [learn.dls.train])
-    return [dl for dl in loaders if dl is not None]
-
 def snapshot_training(
     learn:Learner # the Learner
 ) -> Snapshot:
@@ -480,7 +477,7 @@ def snapshot_training(
     tensors = [*named_params(learn).values(), *named_buffers(learn).values()]
     if any(map(is_lazy, tensors)): raise ValueError(
         'the model has lazy layers, whose shapes the first batch would set: call the model once before the trial')
-    contents = snapshot_contents(learn, *learn.cbs, loaders=_list_loaders(learn))
+    contents = snapshot_contents(learn, *learn.cbs, loaders=list_loaders(learn))
     return Snapshot(snapshot_random(), learn._rebind, contents)
 
 # %% ../../nbs/learner/55c_trial.ipynb #67a6b28a

@@ -1,9 +1,11 @@
 """What the loop works on before anything has run, and how callbacks wrap the work on a batch"""
 import os, signal
 import pytest, torch
+from torch.utils.data import DataLoader
+from learnkit.data.loaders import DataLoaders
 from learnkit.loop.callback import Callback
 from learnkit.loop.events import CancelBatch
-from toys import at, learner, throw
+from toys import at, batches, learner, throw
 
 def test_before_the_first_run():
     learn = learner(3, 2)
@@ -58,11 +60,19 @@ def test_the_second_loader_is_validated():
     with learn: learn._do_epoch_validate(); learn._do_epoch_validate(0)
     assert seen[0] is learn.dls.valid and seen[1] is learn.dls.train
 
+def test_a_block_leaves_the_generator_of_a_loader_as_it_was():
+    "Its order was another one afterwards, and so was that of the next fit"
+    data = [(x[0], y[0]) for x,y in batches(8)]
+    g = torch.Generator().manual_seed(1)
+    learn = learner(dls=DataLoaders(DataLoader(data, 4, shuffle=True, generator=g), DataLoader(data, 4, shuffle=True, generator=g)))
+    before = g.get_state()
+    with learn: learn._do_epoch_validate()
+    assert torch.equal(g.get_state(), before)
+
 def test_a_batch_by_hand():
     "`one_batch` fetches, or takes what it is given; outside of a phase there is no `do_batch`"
     heard = []
     learn = learner(2, 1, cbs=at('after_batch', lambda cb: heard.append(cb.learn.iter)))
-    learn.remove_cb(learn.progress)
     with learn:
         learn._use_loader(learn.dls.valid)
         learn.batches.open()
