@@ -105,6 +105,9 @@ class CombinedLoader:
     ):
         self.order = check_choice('order', order, ('in_turn','sequential','zip'))
         self.until = check_choice('until', until, ('longest','shortest'))
+        if not isinstance(loaders, Mapping): raise TypeError(
+            f'`loaders` must be a dict of loaders by name, not a {type(loaders).__name__}: '
+            'write `CombinedLoader(dict(a=…, b=…))`')
         if not loaders: raise ValueError('there is no loader to combine: write `CombinedLoader(dict(a=…, b=…))`')
         if order!='in_turn' and (weights,size)!=(None,None): raise ValueError(
             f"`weights` and `size` need order='in_turn': with {order!r}, each loader yields all its batches")
@@ -125,6 +128,8 @@ class CombinedLoader:
         "Return the current weights; raise ValueError if they are invalid"
         weights:Any = self.weights
         if callable(weights): weights = weights(self.n)
+        if not isinstance(weights, Mapping): raise TypeError(
+            f'weights must be a dict from the name of each loader to its weight, not {weights!r:.60}')
         if weights.keys()!=self.sources.keys(): raise ValueError(
             f'the weights are for {", ".join(weights) or "no loader"}, but the loaders are {", ".join(self.sources)}: '
             'write a weight for each loader')

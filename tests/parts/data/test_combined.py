@@ -181,6 +181,13 @@ def test_raises(kw, says):
     dl = CombinedLoader(dict(a=data(4, 0), b=data(4, 1)))
     with pytest.raises(ValueError, match=says): Learner(DataLoaders(dl), nn.Linear(3,1), F.mse_loss, cbs=EachLoader(**kw)).fit(1)
 
+@pytest.mark.parametrize('args,says', [
+    (([[1],[2]],), r'`loaders` must be a dict of loaders by name, not a list: write `CombinedLoader\(dict\(a='),
+    ((dict(a=[1]), 'in_turn', [1]), r'weights must be a dict.*not \[1\]'), ((dict(a=[1]), 'in_turn', lambda n: None), 'weights must be a dict.*not None')])
+def test_lists_instead_of_dicts_raise(args, says):
+    "They raised that a dictionary update sequence has another length, and that a list has no keys"
+    with pytest.raises(TypeError, match=says): CombinedLoader(*args)
+
 def test_raises_without_a_combined_loader():
     with pytest.raises(ValueError, match='needs a `CombinedLoader`'): Learner(DataLoaders(data(4, 0)), nn.Linear(3,1), F.mse_loss, cbs=EachLoader()).fit(1)
 
