@@ -21,7 +21,7 @@ from ..data.nested import detuplify
 from ..data.process import broadcast_object, num_shards, shard_rank, team
 from .results import NestedBuffer, count_items, drop_keys, find_positions, locate_samples
 from ..loop.callback import Callback
-from ..loop.check import check_args
+from ..loop.check import check_args, check_path
 from ..loop.dispatcher import callback_list
 from ..loop.signals import uninterrupted
 from ..measure.batch_weight import ignored_class
@@ -84,6 +84,8 @@ class GatherPredsCallback(Callback):
         mmap:str|Path|None=None,       # folder for memory-mapped results, for those larger than memory; None: in memory
         ignore_keys:str|Collection[str]=() # entries of the model's output, a dictionary, to drop
     ):
+        folders = dict(save_preds=save_preds, save_targs=save_targs, mmap=mmap)
+        for name,folder in folders.items(): check_path(name, folder)
         self.with_input,self.with_preds,self.with_targs,self.with_loss = with_input,with_preds,with_targs,with_loss
         self.save_preds,self.save_targs,self.pickle_protocol,self.mmap = save_preds,save_targs,pickle_protocol,mmap
         self.concat_dim,self.act,self.decodes,self.idxs,self.dtype = concat_dim,act,decodes,idxs,dtype
@@ -444,7 +446,7 @@ from ..data.explain import check_item
 from ..data.loaders import sequential_loader
 from ..data.nested import tuplify
 from ..data.process import alone
-from ..loop.check import check_path, check_whole
+from ..loop.check import check_whole
 from ..loop.tracebacks import add_note, shortened
 from ..measure.losses import loss_activation, loss_decodes
 from ..measure.model_output import output_decodes, output_vocab
@@ -479,7 +481,8 @@ def get_preds(self:Learner,
     **kwargs                 # for `GatherPredsCallback`: `dtype`, `with_preds`, `with_targs`, `ignore_keys`, …
 ) -> tuple:
     "Return `([inputs], preds, targs, [decoded], [losses])`, with those in brackets only if they were requested"
-    _check_arguments(act, mmap)
+    _check_act(act)
+    check_path('mmap', mmap)
     cbs = callback_list(cbs)
     agreement_cbs = self._team.begin_run(self, f'`learn.get_preds({_format_data_argument(ds_idx, dl)})`')
     dl = self._find_loader(ds_idx, dl)
@@ -508,11 +511,10 @@ def get_preds(self:Learner,
     return _select_results(results, with_input, with_decoded, with_loss)
 
 # %% ../../nbs/learner/40c_predict.ipynb #64d289cf
-def _check_arguments(act, mmap):
+def _check_act(act):
     is_function = callable(act) and not isinstance(act, type)
     if act is not None and not is_function: raise TypeError(
         f'act must be a function of the outputs, such as `torch.sigmoid`, not {act!r} (a {type(act).__name__})')
-    if mmap is not None: check_path('mmap', mmap)
 
 def _gather(learn, gather, dl, cbs, undivided) -> Results:
     "Predict `dl` and return the results of the callback `gather`; if `undivided`, do not shard `dl` among processes"

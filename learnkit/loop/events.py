@@ -70,6 +70,7 @@ class Events:
 
     def _is_free(self, name):
         "Return whether an event may have this name: an identifier that is unused, or already an event"
+        if not isinstance(name, str): return False
         if not name.isidentifier() or hasattr(type(self), name): return False
         return isinstance(vars(self).get(name, ''), str)
 

@@ -959,6 +959,8 @@ misuse('data_replaced_by_a_dataset', lambda c: replaced(c, dls=Flagged(x, y)), T
 misuse('validate_data_replaced_by_a_list', lambda c: setattr(learn := learner(), 'dls', [batches(1)]) or learn.validate(), TypeError, 'learn.dls', 'list')
 misuse('loader_number_minus_seven', lambda c: fixed(c, learner()).validate(-7), ValueError, 'loader with index -7', '2')
 misuse('activation_is_a_class', lambda c: fixed(c, learner()).get_preds(act=nn.Softmax), TypeError, 'act', 'function', 'Softmax')
+misuse('predictions_saved_to_true', lambda c: fixed(c, learner()).get_preds(save_preds=True), TypeError, '`save_preds` must be a path, not True')
+misuse('event_named_by_a_number', lambda c: lk.event.register(3), ValueError, 'identifier', 'not 3')
 misuse('hook_of_a_number', lambda c: lk.hook_output(3), TypeError, 'module', '3')
 misuse('hooks_of_one_module', lambda c: lk.hook_outputs(nn.Linear(1, 1)), TypeError, 'list of modules', 'Linear')
 misuse('lr_find_from_text', lambda c: fixed(c, learner()).lr_find('1e-7', show_plot=False), TypeError, 'start_lr', 'number', "'1e-7'")
