@@ -521,8 +521,12 @@ class Learner(Loop):
             except Exception as e:
                 note_loss_error(self, e)
                 raise
-        if run.checks_loss or not isinstance(loss, torch.Tensor): loss = self._check_loss(loss)
-        if loss is not None: run.loss = loss.detach().clone()
+        if run.checks_loss or loss is None: loss = self._check_loss(loss)
+        if loss is not None:
+            try: run.loss = loss.detach().clone()
+            except AttributeError:
+                self._check_loss(loss)   # explains a number that a later batch returned
+                raise
         elif not run.training: run.loss = None
         return loss
 
