@@ -231,7 +231,6 @@ class NotebookBar(LineDisplay):
 
 # %% ../../nbs/learner/10c_progress.ipynb #0b345cf0
 import time
-from math import inf
 
 from .display import find_display_kind
 from ..loop.callback import Callback
@@ -254,7 +253,7 @@ class ProgressCallback(Callback):
     order,nested = 60,False
     kind = mbar = table = layer = None
     start = None   # (time at which the first phase began, fraction of the fit done by then); None: not yet
-    next_update = inf  # the time of the next update; infinite while there is no bar
+    next_update = 0.   # the time of the next update
     def __init__(self,
         kind:str|None=None,    # a name in `displays`: 'notebook', 'terminal', 'lines'; None: depends on the output
         every:float|None=None  # seconds between two updates; None: 30 for 'lines', else 0.2
@@ -276,6 +275,7 @@ class ProgressCallback(Callback):
         n_epoch = 0   # no table
         if shows_epochs: n_epoch = learn.n_epoch
         self.mbar = displays[kind](n_epoch)
+        self.mbar.n_shown = None   # the number of batches that the bar shows; None: there is no bar
         self.interval = self.every
         if self.every is None: self.interval = self.mbar.interval
         if self.table: self._write_row(learn.recorder.metric_names)
@@ -294,7 +294,7 @@ class ProgressCallback(Callback):
         if learn.mode=='fit': what = f'Epoch {learn.epoch+1}/{learn.n_epoch} {phase}'
         self._get_display().begin(what, learn.n_iter)
         if self.start is None: self.start = time.perf_counter(),learn.pct_train
-        self.mbar.n_shown = 0   # the number of batches displayed so far
+        self.mbar.n_shown = 0
         self.next_update = time.perf_counter() + self.interval
 
     def after_batch(self):
@@ -302,7 +302,7 @@ class ProgressCallback(Callback):
         if now>=self.next_update: self._update_bar(now)
 
     def _update_bar(self, now):
-        if self.mbar is None: return
+        if not self._has_bar(): return
         learn,self.next_update = self.learn,now + self.interval
         notes,loss = [],None
         if learn.training: loss = getattr(learn, 'smooth_loss', None)
@@ -323,9 +323,14 @@ class ProgressCallback(Callback):
         if getattr(self.mbar, 'counts_down', False): return [f'{left} left in all']
         return [f'{left} left']
 
+    def _has_bar(self):
+        "Return whether a phase has begun, and has not ended yet"
+        return self.mbar is not None and self.mbar.n_shown is not None
+
     def _end_bar(self):
-        self.next_update = inf
-        if self.mbar: self.mbar.end()
+        if self.mbar is None: return
+        self.mbar.end()
+        self.mbar.n_shown = None
     after_train = after_validate = after_cancel_epoch = after_cancel_fit = _end_bar
 
     def after_exception(self):
@@ -339,7 +344,7 @@ class ProgressCallback(Callback):
 
     def _is_behind(self):
         "Return whether there is a bar, and more batches are done than it shows"
-        if self.next_update==inf: return False
+        if not self._has_bar(): return False
         return self.learn.iter is not None and self.learn.iter>self.mbar.n_shown
 
     def _describe_end(self):

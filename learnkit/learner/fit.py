@@ -298,7 +298,8 @@ def fit(self:Learner,
     cbs = [*map(adapt, callback_list(cbs)), *rehearsal]
     self.paused = None   # a paused fit cannot be resumed after another fit
     mode = 'fit'
-    if any(map(finds_lr, [*self.cbs, *cbs])): mode = 'lr_find'
+    finders = finds_lr.find_in([*self.cbs, *cbs])
+    if any(map(finds_lr, finders)): mode = 'lr_find'
     self._train(mode, n_epoch, lr, wd, cbs, reset_opt, start_epoch, resume)
 
 register_state('fit_cbs', None, 'the callbacks that were passed to this fit')

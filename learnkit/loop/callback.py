@@ -352,9 +352,6 @@ def check_callback(
         'or `Callback(before_fit=f)`')
     if not isinstance(cb.order, (int,float)): raise TypeError(
         f'`order` must be a number, by which callbacks are sorted, but {cb!r} has {cb.order!r}')
-    if not callable(own_attr(cb, 'wrap', Callback.wrap)): raise TypeError(
-        f'`wrap` is a method of callbacks, called as `wrap(what, do)`, but {type(cb).__name__} has {cb.wrap!r:.60}: '
-        'give your attribute another name')
     return cb
 
 def _note_arguments(cls, e):

@@ -159,6 +159,10 @@ event.register('after_joint_loss', '`loss` is that of a whole batch, trained in 
                depth=3, after='after_loss', fired_by='MicroBatch')
 
 # %% ../../nbs/loop/30b_loop.ipynb #83990b5c
+def _make_wrap_error(cb):
+    return TypeError(f'`wrap` is a method of callbacks, called as `wrap(what, do)`, but {type(cb).__name__} has '
+                     f'{cb.wrap!r:.60}: give your attribute another name')
+
 class WeakCall:
     "Calls a method without keeping its object alive; when copied or pickled, becomes the method itself"
     def __init__(self,
@@ -227,6 +231,7 @@ class Loop(Dispatcher):
             has_wrap = 'wrap' in cb.__dict__ or type(cb).wrap is not Callback.wrap
             if not has_wrap: continue
             if not cb.run or not runs_in(cb, self.mode): continue
+            if not callable(cb.wrap): raise _make_wrap_error(cb)
             do_fetched,do_batch = cb.wrap('fetched', do_fetched),cb.wrap('batch', do_batch)
         run = self.current_run
         run.do_fetched,run.do_batch = do_fetched,do_batch

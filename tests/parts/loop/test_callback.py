@@ -117,7 +117,7 @@ def test_names_that_a_callback_needs_itself():
     with pytest.raises(AttributeError, match="holds a Named, 'named': give your attribute another name"): Named('x')
     class Wraps(Callback):
         def __init__(self): self.wrap = True
-    with pytest.raises(TypeError, match='`wrap` is a method of callbacks.*but Wraps has True'): learner(cbs=Wraps())
+    with pytest.raises(TypeError, match='`wrap` is a method of callbacks.*but Wraps has True'): learner(cbs=Wraps()).fit(1)
 
 def test_switched_off_it_gets_the_cleanup_only():
     "Not an event of one's own either, whatever its name"
