@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['overrides', 'View', 'view_of', 'of_learner', 'of_view', 'of_process', 'is_rank_zero', 'is_distributed', 'path_of',
-           'new_meter', 'TrainingMeans', 'means_in', 'EpochValues', 'named_values', 'measure_epoch', 'save_to_file',
-           'load_from_file', 'batch_of', 'count_batches_per_step', 'output_of', 'optimizers_of', 'plain_state',
-           'ForeignCallback']
+           'new_meter', 'TrainingMeans', 'means_in', 'ensure_means', 'EpochValues', 'named_values', 'measure_epoch',
+           'save_to_file', 'load_from_file', 'batch_of', 'count_batches_per_step', 'output_of', 'optimizers_of',
+           'count_fit_batches', 'count_fit_steps', 'plain_state', 'ForeignCallback']
 
 # %% ../../nbs/contrib/35_foreign.ipynb #84906a7b
 import os
@@ -28,6 +28,7 @@ from ..learner.bars import ProgressCallback
 from ..learner.learner import Learner
 from ..loop.callback import Callback, annotated_names
 from ..loop.events import CancelFit
+from ..loop.loop import loader_len
 from ..loop.names import OtherName, adapters, names_in
 from ..loop.settings import settings
 from ..measure.metric import AvgLoss
@@ -148,6 +149,7 @@ class TrainingMeans(Callback):
     "Computes the mean training loss, and on request the metrics, over the batches of the epoch so far"
     order,run_valid,modes = 50,False,('fit',)
     single,acts = True,'nothing'
+    for_one_fit = False   # remove it at the end of the fit?
     def __init__(self,
         metrics:bool=False # compute the Learner's metrics for the training batches too?
     ): self.metrics,self.meter,self.epochs = metrics,Meter([AvgLoss()]),[]
@@ -164,6 +166,8 @@ class TrainingMeans(Callback):
     def after_batch(self): self.meter.accumulate(self.learn)
     def after_train(self):
         if 'train' not in self.learn.recorder.cancelled: self.epochs.append(self.values)
+    def cleanup(self):
+        if self.for_one_fit: self.learn._delete_cbs([self])
 
     @property
     def values(self) -> dict:
@@ -185,6 +189,23 @@ def means_in(
 ) -> TrainingMeans|None:
     "Return the Learner's `TrainingMeans`; None if it has none"
     return next((cb for cb in learn.cbs if isinstance(cb, TrainingMeans)), None)
+
+# %% ../../nbs/contrib/35_foreign.ipynb #729dd28e
+def ensure_means(
+    cb:Callback,       # a callback that needs the training means
+    metrics:bool=False # does it need the metrics too?
+) -> None:
+    "Add a `TrainingMeans` if the Learner of `cb` has none: for this fit only if `cb` was passed to `fit`"
+    means = means_in(cb.learn)
+    if means is None:
+        means = TrainingMeans(metrics)
+        means.for_one_fit = _was_passed_to_fit(cb)
+        cb.learn.add_cb(means)
+    elif metrics and not means.metrics: means.ask_for_metrics()
+
+def _was_passed_to_fit(cb):
+    theirs,passed = vars(cb).get('theirs', cb),cb.learn.current_run.fit_cbs or ()
+    return any(o is cb or o is theirs for o in passed)   # those of other libraries were wrapped later
 
 # %% ../../nbs/contrib/35_foreign.ipynb #b1ce8da0
 class EpochValues(NamedTuple):
@@ -298,6 +319,27 @@ def optimizers_of(
     if learn.opt is None: return []
     return [getattr(learn.opt, 'opt', learn.opt)]
 
+# %% ../../nbs/contrib/35_foreign.ipynb #4780fb5b
+def count_fit_batches(
+    learn:Any # the Learner
+) -> int|None:
+    "Return how many training batches the fit has, as far as its number of epochs is known; None without a length"
+    duration,n = learn.current_run.duration,loader_len(learn.dls.train)
+    if duration is not None and duration.unit=='ba': return duration.value
+    return None if n is None else n*learn.n_epoch
+
+def count_fit_steps(
+    learn:Any # the Learner
+) -> int|None:
+    "Return the planned number of optimizer steps of the fit; None if the loader has no length"
+    duration,n_batches = learn.current_run.duration,count_fit_batches(learn)
+    if duration is not None and duration.unit=='st': return duration.value
+    if n_batches is None: return None
+    n_acc = count_batches_per_step(learn)
+    n_per_epoch = loader_len(learn.dls.train) or max(1, n_batches)
+    n_epochs,n_left = divmod(n_batches, n_per_epoch)
+    return n_epochs*ceil(n_per_epoch/n_acc) + ceil(n_left/n_acc)   # the last step of an epoch may have fewer batches
+
 # %% ../../nbs/contrib/35_foreign.ipynb #edc1fbc1
 _plain_types = bool,int,float,str,type(None)
 
@@ -387,11 +429,7 @@ class ForeignCallback(Callback):
     def after_create(self): self._add_means()
     def before_fit(self): self._add_means()
     def _add_means(self):
-        "Add a `TrainingMeans` if this adapter needs one and the Learner has none; let it compute metrics if needed"
-        if not self.means: return
-        needs_metrics,means = self.means=='metrics',means_in(self.learn)
-        if means is None: self.learn.add_cb(TrainingMeans(needs_metrics))
-        elif needs_metrics and not means.metrics: means.ask_for_metrics()
+        if self.means: ensure_means(self, metrics=self.means=='metrics')
 
     def _call(self, calls, own_handler):
         if own_handler: own_handler(self)

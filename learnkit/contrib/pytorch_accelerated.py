@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from .foreign import (ForeignCallback, TrainingMeans, View, batch_of, count_batches_per_step,
+from .foreign import (ForeignCallback, View, batch_of, count_batches_per_step, ensure_means,
                                       is_distributed, is_rank_zero, means_in, of_learner, of_process, of_view,
                                       output_of, overrides, view_of)
 from ..data.batch import find_bs
@@ -138,8 +138,10 @@ class PARunConfig(View):
     @property
     def num_epochs(self) -> int:
         "The number of epochs in the fit; 1 in an evaluation or prediction"
-        if self.learn.mode in ('fit',None): return self.learn.n_epoch
-        return 1
+        if self.learn.mode not in ('fit',None): return 1
+        n_steps,n_per_epoch = self._find_max_steps(),self.num_update_steps_per_epoch
+        if n_steps is None or not n_per_epoch: return self.learn.n_epoch
+        return ceil(n_steps/n_per_epoch)
     @property
     def train_dl_kwargs(self) -> dict:
         "`batch_size`, `num_workers` and `pin_memory` of the training loader, as far as it has them"
@@ -166,7 +168,9 @@ class PARunConfig(View):
         return _multiply(self.eval_per_device_batch_size, self.num_processes)
     @property
     def max_num_train_steps(self) -> int|None:
-        "One more than the number of optimizer steps in the fit, as in pytorch-accelerated; None if unknown"
+        "`max_num_train_steps` of a `Trainer`; without it, one more than the steps of the fit; None if unknown"
+        n_steps = self._find_max_steps()
+        if n_steps is not None: return n_steps
         n = _multiply(self.num_update_steps_per_epoch, self.num_epochs)
         return None if n is None else n+1
     @property
@@ -177,6 +181,11 @@ class PARunConfig(View):
         return ceil(n/self.gradient_accumulation_steps)
     num_update_steps_per_epoch = num_local_update_steps_per_epoch
 
+    def _find_max_steps(self):
+        "Return the length of the fit in optimizer steps, if it was given in steps; else None"
+        duration = self.learn.current_run.duration
+        if duration is None or self.learn.mode=='validate': return None
+        return duration.value if duration.unit=='st' else None
     def _find_train_loader(self):
         is_evaluation = self.learn.mode=='validate'
         return [] if is_evaluation else self.learn.dls.train
@@ -510,13 +519,10 @@ def _comp(greater_is_better): return 'max' if greater_is_better else 'min'
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #228c370a
 class TrainingMeansUser(OurCallback):
     "Base class of callbacks that need mean training losses: adds a `TrainingMeans` to the Learner if it has none"
-    def after_create(self): _add_means(self.learn)
+    def after_create(self): ensure_means(self)
     def before_fit(self):
-        _add_means(self.learn)
+        ensure_means(self)
         super().before_fit()
-
-def _add_means(learn):
-    if means_in(learn) is None: learn.add_cb(TrainingMeans())
 
 # %% ../../nbs/contrib/55_pytorch_accelerated.ipynb #2de2d8c4
 class SaveBestModel(TrainingMeansUser, SaveModelCallback):
@@ -701,10 +707,11 @@ class Trainer(PATrainer):
         self.learn.create_opt()
         if create_scheduler_fn is not None: self.scheduler = create_scheduler_fn(self.optimizer)
         n_acc,n_steps = gradient_accumulation_steps,max_num_train_steps
+        length = num_epochs if n_steps is None else f'{n_steps}st'
         cbs:list[OurCallback] = []
         if n_acc>1: cbs.append(GradientAccumulation(f'{n_acc}ba'))
         if gradient_clip_value is not None: cbs.append(GradientClip(None, value=gradient_clip_value))
-        self.learn.fit(num_epochs if n_steps is None else f'{n_steps*n_acc}ba', cbs=cbs)
+        self.learn.fit(length, cbs=cbs)
     def evaluate(self,
         dataset:Any,                     # dataset of (input, target)
         per_device_batch_size:int=8,     # samples per batch in each process
