@@ -112,9 +112,15 @@ class KerasModel(View):
     def set_weights(self,
         weights:list # a result of `get_weights`
     ) -> None:
-        "Copy these weights into the model; raise ValueError if there are too many or too few"
-        own = self.learn.model.state_dict()
-        for v,w in zip(own.values(), weights, strict=True): v.copy_(torch.as_tensor(w))
+        "Copy these weights into the model; raise ValueError, and copy none, if their number or a shape is wrong"
+        own,new = [*self.learn.model.state_dict().values()],[torch.as_tensor(w) for w in weights]
+        if len(new)!=len(own): raise ValueError(
+            f'the model has {len(own)} weights, but {len(new)} were passed: pass a result of `get_weights`')
+        for i,(v,w) in enumerate(zip(own, new)):
+            if v.shape!=w.shape: raise ValueError(
+                f'weight {i} of the model has the shape {tuple(v.shape)}, but the one passed has {tuple(w.shape)}: '
+                'pass a result of `get_weights`')
+        for v,w in zip(own, new): v.copy_(w)
 
     def save_weights(self,
         filepath:str|Path,   # the file, relative to the current folder
@@ -235,6 +241,16 @@ class KerasCallback(ForeignCallback):
         if meter is None and self.learn.mode=='fit': meter = self.learn.recorder.valid   # the validation has ended
         if meter is None: return {}
         return sort_by_name(named_values(meter))
+
+    def state_dict(self):
+        "Return the wrapped callback's plain values, and the `best_weights` that Keras's `EarlyStopping` keeps"
+        state,weights = super().state_dict(),vars(self.theirs).get('best_weights')
+        if weights is None: return state
+        return dict(state, best_weights=[torch.as_tensor(w) for w in weights])
+    def load_state_dict(self, state):
+        "Restore the state of the wrapped callback"
+        super().load_state_dict(state)
+        if 'best_weights' in state: self.theirs.best_weights = [w.numpy() for w in state['best_weights']]
 
     def obey(self, name, res):
         "Stop the fit if the wrapped callback has set `model.stop_training`"
