@@ -9,15 +9,17 @@ __all__ = ['differences', 'callback_metrics', 'LightningStrategy', 'LightningTra
 # %% ../../nbs/contrib/45_lightning.ipynb #4be2737a
 import copy
 from functools import partial
-from math import ceil, inf
+from math import inf
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import torch
 
 from .foreign import (EpochValues, ForeignCallback, View, batch_of, count_batches_per_step,
-                                      is_rank_zero, measure_epoch, of_learner, of_process, of_view, optimizers_of,
-                                      output_of, path_of, save_to_file, view_of)
+                                      count_fit_steps, is_rank_zero, measure_epoch, of_learner, of_process,
+                                      of_view, optimizers_of, output_of, path_of, save_to_file, view_of)
+from ..data.batch import find_bs
+from ..data.modules import get_model
 from ..data.process import num_distrib, rank_distrib, team
 from ..loop.loop import loader_len
 
@@ -81,6 +83,7 @@ class LightningTrainer(View):
     is_global_zero = of_process(is_rank_zero)
     world_size     = of_process(num_distrib)
     is_validation = is_last_batch = False   # is this a validation in a fit? The last batch of the training phase?
+    is_validation_batch = False   # is a callback called for a batch of a validation?
     strategy       = of_view(LightningStrategy)
 
     @property
@@ -134,9 +137,8 @@ class LightningTrainer(View):
     @property
     def estimated_stepping_batches(self) -> float:
         "The number of optimizer steps in the fit; infinite if unknown"
-        n = self.num_training_batches
-        if n==inf: return inf
-        return ceil(n/self.accumulate_grad_batches)*self.learn.n_epoch
+        n = count_fit_steps(self.learn)
+        return inf if n is None else n
     @property
     def should_stop(self) -> bool:
         "Whether a stop of the fit was requested; setting it to True requests one"
@@ -155,14 +157,34 @@ class LightningTrainer(View):
     ):
         super().__init__(learn)
         self._metrics:dict = {}
+        self._sums:dict = {}   # name -> (weighted sum, sum of weights) of what the batches of a validation logged
     def store_metrics(self,
         numbers:dict # tensors by name
     ) -> None:
         "Store these values for `callback_metrics`"
         self._metrics.update(numbers)
+    def log_numbers(self,
+        numbers:dict # by name
+    ) -> None:
+        "Log numbers with the Learner's loggers, and store them for `callback_metrics`"
+        self.store_metrics({k:torch.tensor(v) for k,v in numbers.items()})
+        self.learn.log_numbers(numbers)
     def clear_metrics(self) -> None:
-        "Remove all values from `callback_metrics`, as Lightning does after a sanity check"
+        "Remove all values from `callback_metrics`, as Lightning does before a fit and after a sanity check"
         self._metrics.clear()
+    def add_to_mean(self,
+        name:str,     # the name of the value
+        number:float, # the value for a batch
+        n:int         # the number of samples in the batch
+    ) -> None:
+        "Add a value that was logged in a batch of a validation, for `take_means`"
+        total,n_before = self._sums.get(name, (0.,0))
+        self._sums[name] = total+n*number,n_before+n
+    def take_means(self) -> dict:
+        "Return the means over samples of the values that were added since the last call, by name"
+        means = {k:total/n for k,(total,n) in self._sums.items() if n}
+        self._sums.clear()
+        return means
 
     def save_checkpoint(self,
         filepath:str,             # the file, relative to the current folder
@@ -173,6 +195,8 @@ class LightningTrainer(View):
         save_to_file(self.learn, filepath, with_opt=not weights_only)
 
 # %% ../../nbs/contrib/45_lightning.ipynb #44a3b180
+def _model_of(view): return get_model(view.learn.model)   # in several processes `learn.model` is a wrapper
+
 class LightningModule(View):
     "The Learner's model with the attributes of a LightningModule; copying or pickling it copies the model alone"
     library,role = 'Lightning','the module'
@@ -187,22 +211,30 @@ class LightningModule(View):
 
     def __getattr__(self, k):
         if k.startswith('__'): raise AttributeError(k)
-        model = self.learn.model
+        model = _model_of(self)
         if hasattr(model, k): return getattr(model, k)
         return super().__getattr__(k)
+    def __setattr__(self, k, v):
+        "Set an attribute of the model, as `forward` may read it; set those that the view itself has in the view"
+        is_own = k=='_learner' or hasattr(type(self), k)
+        if is_own: super().__setattr__(k, v)
+        else: setattr(_model_of(self), k, v)
+    def __delattr__(self, k):
+        if k in vars(self): super().__delattr__(k)
+        else: delattr(_model_of(self), k)
     def __call__(self,
         *args:Any,   # passed to the model
         **kwargs:Any # passed to the model
     ) -> Any:
         "Call the model with these arguments, and return its output"
-        return self.learn.model(*args, **kwargs)
+        return _model_of(self)(*args, **kwargs)
 
-    def __copy__(self): return copy.copy(self.learn.model)
+    def __copy__(self): return copy.copy(_model_of(self))
     def __deepcopy__(self, memo:dict):
         is_copied_too = id(self._learner()) in memo
         if is_copied_too: return super().__deepcopy__(memo)
-        return copy.deepcopy(self.learn.model, memo)
-    def __reduce__(self) -> tuple: return _itself,(self.learn.model,)
+        return copy.deepcopy(_model_of(self), memo)
+    def __reduce__(self) -> tuple: return _itself,(_model_of(self),)
 
     def optimizers(self) -> Any:
         "Return the PyTorch optimizer; raise IndexError before the first fit creates it"
@@ -210,17 +242,21 @@ class LightningModule(View):
     def log(self,
         name:str,  # the name of the value
         value:Any, # a number, or a tensor with one element
+        *,
+        batch_size:int|None=None, # the number of samples that a value in a validation is for; None: those of the batch
         **kwargs:Any # Lightning's options for averaging and display: not used
     ) -> None:
-        "Log a value with the Learner's loggers, and store it in `trainer.callback_metrics`"
-        self.trainer.store_metrics({name:torch.as_tensor(float(value))})
-        self.learn.log_numbers({name:float(value)})
+        "Log a value with loggers and in `trainer.callback_metrics`; in the batches of a validation, log their mean"
+        number = float(value)
+        if not self.trainer.is_validation_batch: return self.trainer.log_numbers({name:number})
+        n = find_bs(self.learn.xb) if batch_size is None else batch_size
+        self.trainer.add_to_mean(name, number, n)
     def log_dict(self,
         dictionary:dict, # numbers by name
         **kwargs:Any # as for `log`
     ) -> None:
         "Log several values with `log`"
-        for k,v in dictionary.items(): self.log(k, v)
+        for k,v in dictionary.items(): self.log(k, v, **kwargs)
 
 def _itself(model): return model
 
@@ -251,7 +287,10 @@ class LightningCallback(ForeignCallback):
     def before_fit(self):
         super().before_fit()
         self.begins_after_sanity_check = _has_sanity_check(self.learn)
-        if self.learn.mode=='fit': self._update_trainer(epochs_done=0, is_validation=False, is_last_batch=False)
+        if self.learn.mode!='fit': return
+        self._update_trainer(epochs_done=0, is_validation=False, is_last_batch=False)
+        is_first = self._trainer().callbacks[0] is self.theirs   # the next ones must keep what this one logs
+        if is_first: self._trainer().clear_metrics()
     def before_epoch(self):
         self._update_trainer(is_validation=False)
         begins_now = self.begins_after_sanity_check and self.learn.mode=='fit'
@@ -264,11 +303,14 @@ class LightningCallback(ForeignCallback):
         if not learn.training: return
         is_last = learn.n_iter is not None and learn.iter==learn.n_iter-1
         self._update_trainer(is_last_batch=is_last)
-    def before_validate(self): self._update_trainer(is_validation=self.learn.mode=='fit')
+    def before_validate(self):
+        self._update_trainer(is_validation=self.learn.mode=='fit')
+        self._trainer().take_means()   # of a validation that was interrupted
     def _update_trainer(self, **values): vars(self._trainer()).update(values)
     def after_validate(self):
-        found = measure_epoch(self.learn)
+        found,means = measure_epoch(self.learn),self._trainer().take_means()
         self._trainer().store_metrics(callback_metrics(found._replace(train={})))
+        if means: self._trainer().log_numbers(means)
     def after_epoch(self):
         self._update_trainer(is_validation=False)
         self._trainer().store_metrics(callback_metrics(measure_epoch(self.learn)))
@@ -290,6 +332,7 @@ class LightningCallback(ForeignCallback):
     def call(self, name):
         "Call the method `name`; if it leaves gradients before training begins, clear them, as Lightning would"
         is_early = name in ('setup','on_fit_start','on_train_start') and not self._has_gradients()
+        self._update_trainer(is_validation_batch=name.startswith('on_validation_batch_'))
         super().call(name)
         if is_early and self._has_gradients(): self.learn.model.zero_grad()
     def _has_gradients(self): return any(p.grad is not None for p in self.learn.model.parameters())
