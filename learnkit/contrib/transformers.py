@@ -6,15 +6,16 @@
 __all__ = ['differences', 'eval_metrics', 'speed_of', 'HFArguments', 'HFState', 'HFControl', 'HFCallback', 'adapt']
 
 # %% ../../nbs/contrib/50_transformers.ipynb #4f9ce97b
-from math import ceil
+from math import ceil, isnan
 from time import perf_counter
 from typing import Any, ClassVar
 
 import torch
 
-from .foreign import (EpochValues, ForeignCallback, View, count_batches_per_step, is_rank_zero,
-                                      measure_epoch, of_learner, of_process, path_of, view_of)
+from .foreign import (EpochValues, ForeignCallback, View, count_batches_per_step, count_fit_steps,
+                                      is_rank_zero, measure_epoch, of_learner, of_process, path_of, view_of)
 from ..data.batch import find_bs
+from ..data.modules import get_model
 from ..data.process import num_distrib, rank_distrib
 from ..loop.events import CancelTrain
 from ..loop.loop import loader_len
@@ -100,9 +101,8 @@ class HFState(View):
 
     @property
     def max_steps(self) -> int:
-        "The number of optimizer steps in the fit; 0 if the loader has no length"
-        n = loader_len(self.learn.dls.train) or 0
-        return ceil(n/count_batches_per_step(self.learn))*ceil(self.learn.n_epoch)
+        "The number of optimizer steps in the fit; 0 if it is unknown"
+        return count_fit_steps(self.learn) or 0
 
     def append_log(self,
         logs:dict # numbers by name
@@ -121,11 +121,10 @@ class HFState(View):
     ) -> None:
         "Update `best_metric`, the best value so far of `args.metric_for_best_model`, as Hugging Face's trainer does"
         args = view_of(HFArguments, self.learn)
-        v = metrics.get(args.metric_for_best_model)
-        if v is None: return
+        v,best = metrics.get(args.metric_for_best_model),self.best_metric
+        if v is None or isnan(v): return
         better = max if args.greater_is_better else min
-        if self.best_metric is not None: v = better(v, self.best_metric)
-        self.best_metric = v
+        self.best_metric = v if best is None else better(v, best)
 
 # %% ../../nbs/contrib/50_transformers.ipynb #cb5fb062
 _advice_by_flag = dict(should_evaluate="`ValidateEvery('500ba')` validates within epochs",
@@ -161,6 +160,14 @@ _replaced_by = dict(
     MLflowCallback='write `MLflowLogger()`')
 
 # %% ../../nbs/contrib/50_transformers.ipynb #7c79ddb3
+def _count_epochs(learn):
+    "Return the number of epochs trained, with a fraction"
+    duration = learn.current_run.duration
+    in_epochs = duration is None or duration.unit=='ep'
+    n = learn.n_iter if in_epochs else loader_len(learn.dls.train)   # other fits may end within an epoch
+    if not n: return learn.pct_train*learn.n_epoch
+    return learn.epoch + min(1, (learn.iter+1)/n)
+
 _called_by_adapter = 'on_epoch_end','on_log'   # called by `HFCallback` itself, in the order of Hugging Face's trainer
 
 class HFCallback(ForeignCallback):
@@ -203,7 +210,7 @@ class HFCallback(ForeignCallback):
         if not learn.training: return self._count_batch(learn)
         self.step_losses.append(learn.loss)
         if not self.has_stepped: return
-        self._state().epoch = learn.pct_train*learn.n_epoch
+        self._state().epoch = _count_epochs(learn)
         self.unlogged_loss = self.unlogged_loss + sum(self.step_losses)/len(self.step_losses)
         self.n_steps,self.n_unlogged_steps,self.step_losses = self.n_steps+1,self.n_unlogged_steps+1,[]
 
@@ -223,7 +230,7 @@ class HFCallback(ForeignCallback):
         "Count the step that is taken with the remaining batches at the end of an epoch, and call `on_step_end`"
         self.unlogged_loss = self.unlogged_loss + sum(self.step_losses)/len(self.step_losses)
         self.n_steps,self.n_unlogged_steps,self.step_losses = self.n_steps+1,self.n_unlogged_steps+1,[]
-        self._state().epoch = self.learn.pct_train*self.learn.n_epoch
+        self._state().epoch = _count_epochs(self.learn)
         self._call_own('on_step_end')
     def _end_epoch(self):
         "Call `on_epoch_end` with logging and evaluation requested, as Hugging Face's trainer does"
@@ -275,9 +282,9 @@ class HFCallback(ForeignCallback):
     def keywords(self, name):
         "Return model, optimizer and loaders; for `on_log` also the logs, for `on_evaluate`, `on_predict` the metrics"
         learn = self.learn
+        model,optimizer = get_model(learn.model),getattr(learn.opt, 'opt', learn.opt)
         loaders = dict(train_dataloader=learn.dls.train, eval_dataloader=learn.dls.valid)
-        optimizer = getattr(learn.opt, 'opt', learn.opt)
-        res:dict[str,Any] = dict(model=learn.model, optimizer=optimizer, lr_scheduler=None, processing_class=None)
+        res:dict[str,Any] = dict(model=model, optimizer=optimizer, lr_scheduler=None, processing_class=None)
         res |= loaders
         if name=='on_log': res['logs'] = dict(self.logs)
         if name in ('on_evaluate','on_predict'): res['metrics'] = self.eval_metrics
