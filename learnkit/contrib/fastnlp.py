@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from difflib import SequenceMatcher
 from functools import partial, wraps
+from math import isnan
 from operator import attrgetter
 from pathlib import Path
 from types import FunctionType
@@ -29,8 +30,8 @@ from ..callbacks.cycles import ValidateEvery
 from ..callbacks.gradients import GradientClip
 from ..callbacks.handlers import Filter
 from .foreign import (EpochValues, ForeignCallback, View, batch_of, count_batches_per_step,
-                                      load_from_file, measure_epoch, of_learner, of_process, of_view, optimizers_of,
-                                      output_of, save_to_file, view_of)
+                                      count_fit_batches, load_from_file, measure_epoch, of_learner,
+                                      of_process, of_view, optimizers_of, output_of, save_to_file, view_of)
 from ..data.files import read_state, write_atomic
 from ..data.loaders import DataLoaders
 from ..data.modules import get_model
@@ -138,8 +139,9 @@ class NLPTrainer(View):
         return loader_len(self.learn.dls.train)
     @property
     def n_batches(self) -> int:
-        "The number of training batches in all epochs; 0 if the loader has no length"
-        return (self.num_batches_per_epoch or 0)*self.n_epochs
+        "The number of training batches in the run; 0 if it is unknown"
+        if self.requested_epochs: return (self.num_batches_per_epoch or 0)*self.requested_epochs
+        return count_fit_batches(self.learn) or 0
     @property
     def global_forward_batches(self) -> int:
         "The number of training batches so far, including those before the loaded checkpoint"
@@ -190,7 +192,7 @@ class NLPTrainer(View):
         if rank_distrib()!=0: return
         path.mkdir(parents=True, exist_ok=True)
         write_atomic(state, path/checkpoint_file)
-        write_atomic(learn.model.state_dict(), path/model_file)
+        write_atomic(self.driver.unwrap_model().state_dict(), path/model_file)
     def load_checkpoint(self,
         folder:str|Path,           # a folder written by `save_checkpoint`
         resume_training:bool=True, # False: load only the weights and the state of the optimizer
@@ -199,7 +201,7 @@ class NLPTrainer(View):
         "Load what `save_checkpoint` wrote; the next `run` begins after the finished epochs"
         learn,path = self.learn,Path(folder)
         state = read_state(path/checkpoint_file)
-        learn.model.load_state_dict(read_state(path/model_file))
+        self.driver.unwrap_model().load_state_dict(read_state(path/model_file))
         if learn.opt is None: learn.create_opt()
         for o,saved in zip(self.driver.optimizers, state['optimizers']): o.load_state_dict(saved)
         if not resume_training: return
@@ -454,6 +456,7 @@ class HasMonitorCallback(Callback):
 
     def _is_better(self, v):
         best = self.monitor_value
+        if isnan(v): return False   # no later value would be better than NaN
         if best is None: return True
         return v>best if self.larger_better else v<best
 
@@ -730,10 +733,12 @@ class LoadBestModelCallback(HasMonitorCallback):
         if not self.is_better_results(results): return
         self.is_saved = self.folder is not None
         if self.is_saved: _save_model(trainer, self.folder, self.save_fn)
-        else: self.weights = {k:v.detach().clone() for k,v in trainer.model.state_dict().items()}
+        else:
+            weights = trainer.driver.unwrap_model().state_dict()
+            self.weights = {k:v.detach().clone() for k,v in weights.items()}
     def _train_end(self, trainer):
         if trainer.learn.exc is not None: return   # after an error the model stays as it is
-        if self.weights is not None: trainer.model.load_state_dict(self.weights)
+        if self.weights is not None: trainer.driver.unwrap_model().load_state_dict(self.weights)
         if not self.is_saved: return
         trainer.load_model(self.folder, model_load_fn=self.load_fn)
         team().meet('the best model is loaded')
@@ -742,6 +747,18 @@ class LoadBestModelCallback(HasMonitorCallback):
         if rank_distrib()==0: shutil.rmtree(self.folder)
     on_evaluate_end = _evaluate_end
     on_train_end = _train_end
+
+    def on_save_checkpoint(self,
+        trainer:Any # the trainer
+    ) -> dict:
+        "Return the best result so far, and the best weights if they are kept in memory"
+        return dict(value=self.monitor_value, weights=self.weights, is_saved=self.is_saved)
+    def on_load_checkpoint(self,
+        trainer:Any, # the trainer
+        states:dict  # a result of `on_save_checkpoint`
+    ) -> None:
+        "Restore the best result and the best weights"
+        self.monitor_value,self.weights,self.is_saved = states['value'],states['weights'],states['is_saved']
 
 def _save_model(trainer, folder, save_fn):
     "Save the model in `folder`; `save_fn` is called in process 0 only, with the folder, which is created"
@@ -792,6 +809,7 @@ class CheckpointCallback(HasMonitorCallback):
     def _evaluate_end(self, trainer, results):
         if not self.topk: return
         value = self.get_monitor_value(results)
+        if isnan(value): return   # NaN has no place in an order
         name = _position_name(trainer)
         ranked = sorted([*self.best, (value,name)], reverse=bool(self.larger_better))
         self.best,dropped = ranked[:self.topk],ranked[self.topk:]
@@ -839,6 +857,18 @@ class LRSchedCallback(Callback):
         if self.step_on=='epoch': self.scheduler.step()
     on_after_optimizers_step = _after_optimizers_step
     on_train_epoch_end = _train_epoch_end
+
+    def on_save_checkpoint(self,
+        trainer:Any # the trainer
+    ) -> dict:
+        "Return the state of the scheduler"
+        return dict(scheduler=self.scheduler.state_dict())
+    def on_load_checkpoint(self,
+        trainer:Any, # the trainer
+        states:dict  # a result of `on_save_checkpoint`
+    ) -> None:
+        "Restore the state of the scheduler"
+        self.scheduler.load_state_dict(states['scheduler'])
 
 class TorchWarmupCallback(Callback):
     "Increases the learning rate from 0 during warm-up, then keeps it or decreases it to 0"
