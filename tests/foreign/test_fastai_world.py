@@ -4,7 +4,7 @@ import pytest, torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
-from learnkit.all import (SGD, Callback, CrossEntropyLossFlat, DataLoaders, EarlyStoppingCallback, Learner, SaveModelCallback,
+from learnkit.all import (SGD, Callback, CancelTrain, CancelValid, CrossEntropyLossFlat, DataLoaders, EarlyStoppingCallback, Learner, SaveModelCallback,
                           ReduceLROnPlateau, TrackerCallback, accuracy)
 
 def data(n=128, n_valid=64):
@@ -157,8 +157,17 @@ def test_hypers_may_be_set():
     with pytest.raises(ValueError, match='for 2 parameter groups.* has 1'): learn.opt.hypers = [dict(lr=.3), dict(lr=.2)]
 
 def test_recorder_has_the_flags_of_cancelled_loops():
-    learn = fit(learner(), 1)
-    assert learn.recorder.cancel_train is False and learn.recorder.cancel_valid is False
+    "`cancel_train` and `cancel_valid` say whether a Cancel ended that phase of the current epoch"
+    flags = []
+    class Cancels(Callback):
+        order = 99   # after the Recorder
+        def before_batch(self):
+            if self.training and self.epoch==0: raise CancelTrain
+        def before_validate(self):
+            if self.epoch==1: raise CancelValid
+        def after_epoch(self): flags.append((self.recorder.cancel_train, self.recorder.cancel_valid))
+    fit(learner(Cancels()), 3)
+    assert flags==[(True,False), (False,True), (False,False)]
 
 @pytest.mark.parametrize('comp', [None, 'min', torch.lt, float.__lt__], ids=['none','min','torch','float'])
 @pytest.mark.parametrize('make', [SaveModelCallback, EarlyStoppingCallback, ReduceLROnPlateau, TrackerCallback])
