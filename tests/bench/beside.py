@@ -51,7 +51,7 @@ def accumulated(batches, model, opt, n=4):
             opt.zero_grad()
 
 def accumulated_the_same(batches, model, opt, n_acc=128):
-    """Do the whole job: all targets that count have the same weight, also in smaller batches; samples that are left at
+    """Do the whole job: all targets that count have the same weight, even in smaller batches; samples that are left at
     the end are one more step; losses are recorded"""
     params = [*model.parameters()]
     losses = []

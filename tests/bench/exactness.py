@@ -1,7 +1,9 @@
-"""How exact a validation of several processes is: learnkit, Lightning and Accelerate on the same rows, as the documentation of each says to do it.
+"""How exact a validation in several processes is: learnkit, Lightning and Accelerate on the same rows, as the
+documentation of each recommends.
 
-A model that is not trained any more looks at 1 to 40 rows, in batches of 4 of each process. Compared with one process are the mean loss,
-the accuracy and the macro-averaged F1 score, which is no mean over batches, and the predictions: which rows come more than once, or not at all.
+A model that is not trained evaluates 1 to 40 rows, in batches of 4 in each process. Compared with a single process are
+the mean loss, the accuracy and the macro-averaged F1 score, which is not a mean of batches, and the predictions: which
+rows come more than once, or not at all.
 """
 import sys
 import processes

@@ -1,5 +1,5 @@
-"""What a fused step costs, as a ratio to the loop that one would write by hand: everything in one run, in turn, medians.
-And what compiling costs: in a first process, in a later one, and in a later fit of one process.
+"""What a fused step costs, as a ratio to a hand-written loop, in alternating rounds of one run. And what compiling costs:
+in a first process, in a later one, and in a later fit of one process.
 
     python tests/bench/fused.py            30 rounds at most
     python tests/bench/fused.py --quick    3
@@ -47,7 +47,7 @@ def bench_fused(rounds):
     bench_digits(min(rounds, 3))
 
 def bench_accumulating(rounds, batches, n=4):
-    "A batch of the tiny network, of which four make a step"
+    "A batch of the tiny network, with a step every four batches"
     from learnkit import DataLoaders, Learner
     from learnkit.callbacks.accumulate import GradientAccumulation
     from learnkit.speed.fused import FusedStep
@@ -122,7 +122,7 @@ class Clocked(Rows):
         return super().__getitems__(idxs)
 
 def plain_compiled(model, opt, batches):
-    "The loop by hand with all of a step compiled: model and loss, the gradients with them, and the optimizer"
+    "A hand-written loop with the whole step compiled: model and loss, with their gradients, and the optimizer"
     opt = opt(model.parameters())
     loss_of,step = torch.compile(lambda xb, yb: F.cross_entropy(model(xb), yb)),torch.compile(lambda: opt.step())
     for xb,yb in batches:
@@ -146,7 +146,7 @@ def ways():
             **others, **{f'{n}, compiled':compiled(f) for n,f in others.items()}}
 
 def bench_blocks(rounds, n=100):
-    "What people have, a small GPT and a block of a ViT: steps after the first ones, of fits that begin anew"
+    "Common models, a small GPT and a block of a ViT: steps of fresh fits, after the first ones"
     opt,all_ways = partial(torch.optim.AdamW, lr=.001),ways()
     texts = torch.randint(64, (8*n, 32)),torch.randint(64, (8*n, 32))
     pictures = torch.randn(8*n, 3, 32, 32),torch.randint(10, (8*n,))
@@ -154,7 +154,7 @@ def bench_blocks(rounds, n=100):
         todo = {k:f for k,f in all_ways.items() if make is GPT or 'regional' not in k}   # one block repeats none
         def once(fit):
             torch.manual_seed(0)
-            torch.compiler.reset()   # a loop compiled anew counts as compiled again, which PyTorch does a few times only
+            torch.compiler.reset()   # PyTorch recompiles the code of a loop only a few times
             model,rows = make(),Clocked(x, y)
             with unseen(): fit(model, opt, DataLoader(rows, 8, collate_fn=as_is))
             return rows.spent/(n-1-WARM),nn.utils.parameters_to_vector(model.parameters()).detach()
@@ -183,7 +183,7 @@ print(*(fit(FusedStep()) - fit() for _ in range(2)))
 """
 
 def in_process(code, folder):
-    "What `code` prints in a process that keeps its programs in `folder`"
+    "Return what `code` prints in a process that caches compiled graphs in `folder`"
     env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=folder)
     return subprocess.run([sys.executable, '-c', code], env=env, capture_output=True, text=True, check=True).stdout.split()
 
@@ -228,7 +228,8 @@ print(*times)
 """
 
 def bench_digits(rounds):
-    "Whole jobs of some seconds with all that compiling takes, by the clock: beside the loop by hand in the same process, just before"
+    """Whole jobs of some seconds with compiling included, in wall-clock time: ratio to a hand-written loop just
+    before, in the same process"""
     for name,kw in {'64-32-10, batches of 16':dict(model='linear', bs=16, epochs=200), 'convolutional, batches of 64':dict(model='convnet', bs=64, epochs=100)}.items():
         code,first,later,again,base = job.format(here=str(Path(__file__).parent), **kw),[],[],[],[]
         for _ in range(rounds):

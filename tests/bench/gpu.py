@@ -1,9 +1,10 @@
-"""On an accelerator: how often the host waits for it, how long it waits for the host, what goes through it, and what memory it takes.
+"""On an accelerator: how often the host waits for it, how long it waits for the host, what goes through it, and what
+memory it takes.
 
     make bench-gpu
 
-The host prepares work faster than the device does it, as long as nothing makes it wait: reading a loss does, and so does a copy of
-a batch from memory that is not pinned. A loop shows in the device's idle time, not in the host's.
+The host prepares work faster than the device does it, as long as nothing makes it wait: reading a loss does, and so
+does a copy of a batch from memory that is not pinned. A loop shows in the device's idle time, not in the host's.
 """
 import importlib.util, tempfile, time, warnings
 from contextlib import nullcontext
@@ -16,7 +17,7 @@ from torch.profiler import ProfilerActivity, profile
 def conv(ni, nf, ks, stride=1): return nn.Conv2d(ni, nf, ks, stride, ks//2, bias=False),nn.BatchNorm2d(nf)
 
 class Residual(nn.Module):
-    "Convolutions beside a way around them: two, or three of which the middle one is narrow"
+    "Convolutions with a residual connection: two, or three of which the middle one is narrow"
     def __init__(self, ni, nf, stride, narrow=None):
         super().__init__()
         convs = (*conv(ni, nf, 3, stride), nn.ReLU(), *conv(nf, nf, 3)) if narrow is None else (
@@ -77,7 +78,7 @@ nets = {'the tiny network':(tiny, numbers), 'a small ResNet':(resnet, pictures),
 large = {'ResNet-50':(resnet50, partial(pictures, bs=64, size=224, classes=1000)),
          'a transformer of the size of GPT-2 small':(gpt, partial(texts, bs=8, length=512, vocab=50257, classes=50257))}
 
-# what is trained beside other libraries; and small, to try whether it works
+# what other libraries train too; and small versions for tests
 
 beside = {'the tiny network':nets['the tiny network'], **large}
 small = {'the tiny network':beside['the tiny network'], 'ResNet-50':(partial(resnet50, (1,1), 2, 3), partial(pictures, bs=2, size=32, classes=3)),
@@ -91,7 +92,7 @@ def put(batches, device): return [(xb.to(device), yb.to(device)) for xb,yb in ba
 def pinned(batches): return [(xb.pin_memory(), yb.pin_memory()) for xb,yb in batches]
 
 class Moved:
-    "Batches that are moved as one would by hand: without waiting"
+    "Batches that are moved as in a hand-written loop: without waiting"
     def __init__(self, batches, device): self.batches,self.device = batches,device
     def __iter__(self): return ((xb.to(self.device, non_blocking=True), yb.to(self.device, non_blocking=True)) for xb,yb in self.batches)
 
@@ -112,10 +113,11 @@ def watched(net, batches, device):
         cbs = [lk.Recorder(train_metrics=True), lk.CSVLogger('history.csv'), lk.JsonLogger('log.jsonl'), lk.OptimizerMonitor(), lk.SpeedMonitor()]
         learner(batches, model=net().to(device), cbs=cbs, metrics=lk.accuracy, path=d).fit(1)
 
-# the same in other forms: by hand as one would write it, and as arguments of `ours`
+# the same in other forms: of the hand-written loop, and as arguments of `ours`
 
 def hand_in(net, batches, device, around=nullcontext, put=lambda model: model, put_x=lambda x: x, lr=.01):
-    "The loop by hand, with `around` the forward pass, the model and each input `put` into a form"
+    """Train with a hand-written loop: the forward pass in the context `around`; `put` and `put_x` convert model and
+    inputs"""
     model = put(net().to(device))
     opt = torch.optim.SGD(model.parameters(), lr=lr)
     for xb,yb in batches:
@@ -128,7 +130,7 @@ def hand_in(net, batches, device, around=nullcontext, put=lambda model: model, p
 def last(t): return t.to(memory_format=torch.channels_last)
 
 def fp8(model):
-    "As torchao's documents say it: linear layers whose dimensions are divisible by 16, in a compiled model"
+    "Convert a model as torchao documents it: linear layers whose dimensions are divisible by 16, in a compiled model"
     from torchao.float8 import Float8LinearConfig, convert_to_float8_training
     config = Float8LinearConfig(pad_inner_dim=True, emulate=next(model.parameters()).device.type=='cpu')
     def is_wide(layer, name): return layer.in_features%16==0 and layer.out_features%16==0
@@ -236,7 +238,8 @@ def bench_throughput(rounds, device='cuda', n=200, nets=nets):
              f'{sum(len(xb) for xb,_ in host)/base:,.0f} items a second', ratios)
 
 def bench_forms(rounds, device='cuda', n=50, nets=nets | large):
-    "Each form beside the same by hand; a fused step, which compiles the whole step, beside the plain loop; fp8 where torchao is installed"
+    """Each form compared with a hand-written loop in that form, a fused step with the plain loop; fp8 if torchao is
+    installed"""
     from learnkit.callbacks.precision import can_be_float8
     for name,(net,data) in nets.items():
         batches = put(data(4), device)*(n//4)
@@ -249,7 +252,7 @@ def bench_forms(rounds, device='cuda', n=50, nets=nets | large):
             show(f'Training {name}, {form}', f'{sum(len(xb) for xb,_ in batches)/base:,.0f} items a second', ratios)
 
 def bench_memory(rounds, device='cuda', n=4, nets=nets | large):
-    "The peak of memory of a training, once: it does not vary"
+    "The peak of memory of training, measured once: it does not vary"
     def taken(f):
         if device!='cuda': return peak(f)
         torch.cuda.reset_peak_memory_stats()

@@ -1,4 +1,5 @@
-"""How what a run costs grows: with its steps, the rows of its data, its parameters, its metrics. Each point is a process of its own.
+"""How what a run costs grows: with its steps, the rows of its data, its parameters, its metrics. Each point is a
+process of its own.
 
     python tests/bench/growth.py           all
     python tests/bench/growth.py rows      one of: steps rows tensors columns
@@ -40,7 +41,7 @@ def of_steps(n):
     return took/n*1e6,more/n,f.tell()/n
 
 class Numbers:
-    "`n` rows that are made when they are asked for"
+    "`n` rows that are created on request"
     def __init__(self, n): self.n = n
     def __len__(self): return self.n
     def __getitem__(self, i): return self.x,self.x

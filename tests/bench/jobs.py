@@ -1,16 +1,18 @@
-"""The jobs of `nbs/examples` beside the library that does each best: how much there is to write, and how it runs.
+"""The jobs of `nbs/examples` compared with the library that does each best: how much there is to write, and how it runs.
 
-    python tests/bench/jobs.py gan ours|peer     trains one of them, to see that it does the job; needs the other library:
+    python tests/bench/jobs.py gan ours|peer     trains one of them, to check that it does the job; needs the peer:
                                                  lightning, skorch, torchmetrics, optuna and optuna-integration
     python tests/bench/jobs.py                   trains all, kills and resumes all, and writes `jobs/results.json`
 
-Data, model and result are the notebook's for both; `jobs/gan.py` and its like are what stands under "Training" there, written for
-the other library. Lines are those with code, without comments and docstrings; words are Python's tokens.
+Data, model and result are the notebook's for both; `jobs/gan.py` and the others are the section "Training" of a
+notebook, written for the other library. Lines are those with code, without comments and docstrings; words are Python's
+tokens.
 
-Seconds are those of the CPU in the training, the best of two processes; both take turns. Killed is the process after five eighths
-of the training batches. Nothing in the programs is made for this: each fit here has a `CheckpointCallback('19ba')` and `resume='auto'`, each
-Trainer of Lightning a `ModelCheckpoint(every_n_train_steps=19)` and its file as `ckpt_path`, each net of skorch a `Checkpoint` after each
-epoch and `LoadInitState`. The bits are those of all that the program has named in the end: weights, scores, texts.
+Seconds are CPU time of the training, the best of two processes; both alternate. The process is killed after five eighths
+of the training batches. The scripts are not adapted to this: each fit here has a `CheckpointCallback('19ba')` and
+`resume='auto'`, each Trainer of Lightning a `ModelCheckpoint(every_n_train_steps=19)` and its file as `ckpt_path`, each
+net of skorch a `Checkpoint` after each epoch and `LoadInitState`. Compared bit for bit is all that the script has named
+in the end: weights, scores, texts.
 """
 import io, json, os, re, subprocess, sys, tempfile, time, tokenize
 from pathlib import Path
@@ -49,7 +51,8 @@ def count(src):
 # one of them
 
 def lightning(names, folder=None):
-    "A Trainer on the CPU that writes no logs, and no checkpoints unless it is told to; in a `folder` it resumes what was killed"
+    """A Trainer on the CPU without logs, and without checkpoints unless they are requested; in a `folder` it resumes a
+    killed run"""
     import lightning as L
     class Watch(L.Callback):
         def on_train_batch_end(self, *args): names['_Watch'].after_batch(None)
@@ -118,7 +121,7 @@ def run(*args):
     return res.returncode,res.stdout+res.stderr
 
 def same_bits(job, who):
-    "Whether it ends with the same bits if it is killed and started again, and what differs"
+    "Return whether a killed and resumed run ends with the same result, bit for bit, and what differs"
     with tempfile.TemporaryDirectory() as f:
         def go(name, kill_at=0):
             (folder := Path(f)/name).mkdir(exist_ok=True)

@@ -1,7 +1,8 @@
-"""Launchers themselves, not what they set: the same script under torchrun, Open MPI's mpirun and Slurm's srun, each with two
-processes on this machine, and what becomes of a machine that joins and leaves, a port that is taken, a store that an earlier
-attempt has left, a process that leaves or stands still. What this machine does not have is left out. Slurm is started for it, of
-one node, which needs root and munge. On Debian: apt-get install openmpi-bin slurmctld slurmd slurm-client munge
+"""Launchers themselves, not the variables that they set: one script under torchrun, Open MPI's mpirun and Slurm's srun,
+each with two processes on this machine; and what happens if a machine joins and leaves, a port is in use, a store is
+left by an earlier attempt, a process exits or hangs. Launchers that this machine does not have are skipped. Slurm is
+started with one node, which needs root and munge. On Debian: apt-get install openmpi-bin slurmctld slurmd slurm-client
+munge
 
     python tests/bench/launch.py          all
     python tests/bench/launch.py joined   one of: launchers leaves still port stale joined
@@ -51,7 +52,7 @@ def ended(started, seconds):
     return f'exit {p.returncode}\n{log.read()}'
 
 def until(started, pattern, seconds=180):
-    "Wait until that stands in its log, but not for ever"
+    "Wait until its log has this text, for a limited time"
     end = time.monotonic()+seconds
     while not re.search(pattern, Path(started[1].name).read_text()) and started[0].poll() is None and time.monotonic()<end: time.sleep(.2)
 
@@ -124,7 +125,8 @@ def port(folder):
         print('port taken   ', sentence(ended(by_hand(folder/'port', 0, s.getsockname()[1]), 120), 'RuntimeError: .*'))
 
 def stale(folder):
-    "Somebody else keeps the store, as torchrun's agent does. Of a first attempt only process 1 came; a second one was killed while it trained"
+    """Another process keeps the store, as torchrun's agent does. Only process 1 of a first attempt started; a second
+    one was killed in training"""
     store = torch.distributed.TCPStore('127.0.0.1', 0, is_master=True, wait_for_workers=False)
     def one(rank): return by_hand(folder/'stale', rank, store.port, TORCHELASTIC_USE_AGENT_STORE='True')
     dead = [one(1)]
@@ -138,7 +140,7 @@ def stale(folder):
     print('stale store  ', [re.findall(r'.* train together .*|resuming at .*|ended with .*', ended(p, 180)) for p in ps])
 
 def joined(folder):
-    # PyTorch 2.13 keeps the store of the first round, in which a machine that comes later finds no address, unless told not to
+    # By default PyTorch 2.13 keeps the store of the first round, in which a later machine finds no address
     elastic = [*run, '--nnodes=1:2', '--nproc-per-node=1', '--rdzv-backend=c10d', '--rdzv-endpoint=127.0.0.1:29871', '--rdzv-conf=last_call_timeout=3', '--max-restarts=5', '../job.py', 'joined']
     def agent(): return start(folder/'joined', *elastic, TORCH_DISABLE_SHARE_RDZV_TCP_STORE='1')
     one = agent()

@@ -1,10 +1,12 @@
-"""Two machines with a slow line between them: bytes on the line and the time of a step, of DistributedDataParallel by hand, of learnkit, and of `DiLoCo`.
+"""Two machines with a slow link between them: bytes on the link and the time of a step, of hand-written
+DistributedDataParallel, of learnkit, and of `DiLoCo`.
 
-    python tests/bench/line.py                    Linux, as root: each "machine" is a network of its own, and the line a pair of devices made slow
-    python tests/bench/line.py --mbit 1000 --steps 200
+    python tests/bench/line.py                            Linux, as root: each "machine" is a separate network
+    python tests/bench/line.py --mbit 1000 --steps 200    a faster link, and more steps
 
-First with one process on each side, then with two. Bytes are those that the network device counts, of both directions, headers and acknowledgements included.
-The processes do as on two machines: what they decide together goes over the line too, not through shared memory. The clock runs for a whole training phase.
+First with one process on each side, then with two. The device between the networks counts the bytes of both directions,
+with headers and acknowledgements. The processes agree over the link, as on two machines, not through shared memory. The
+clock runs for a whole training phase.
 """
 import argparse, json, os, subprocess, sys, tempfile, time
 from pathlib import Path

@@ -1,8 +1,10 @@
-"""Several processes on this machine (gloo): a step beside `DistributedDataParallel` by hand, messages, their store, and a checkpoint.
+"""Several processes on this machine (gloo): a step compared with hand-written `DistributedDataParallel`, messages,
+their store, and a checkpoint.
 
-A measurement starts its processes as `torchrun` would and tells each what to do. All that is compared runs in the same
-processes, in turn. For a step the clock runs from the fetch of batch `WARM` to that of the last one, so that neither the start
-of a fit nor its end counts; for a fit, all of it. Whatever a library trains must come out as by hand, or its time is not taken.
+A measurement starts its processes as `torchrun` would, with a job for all of them. All that is compared runs in the
+same processes, round-robin. For a step the clock runs from the fetch of batch `WARM` to that of the last one, so that
+neither the start of a fit nor its end counts; for a fit, all of it counts. If the weights of a library differ from
+those of the hand-written loop, it is not timed.
 """
 import json, os, socket, subprocess, sys, tempfile, time, warnings
 from datetime import timedelta
@@ -16,16 +18,21 @@ from tools import F, convnet, cpu, extremes, nn, show, spread, tiny, unseen
 WARM = 10   # steps before the clock starts
 
 class Clocked:
-    "Batches that know what the steps with them took: `spent`, processor's time and the clock's"
+    "Batches that time the steps with them: `spent` has CPU and wall-clock seconds"
     def __init__(self, batches): self.batches = batches
     def __len__(self): return len(self.batches)
     def __iter__(self):
-        for i,b in enumerate(self.batches):
-            if i==WARM: start = cpu(),time.perf_counter()
-            if i==len(self)-1: self.spent = cpu()-start[0],time.perf_counter()-start[1]
-            yield b
+        for i,batch in enumerate(self.batches):
+            if i==WARM: start = now()
+            if i==len(self)-1: self.spent = since(start)
+            yield batch
 
-# who trains: each trains `net()` on the batches of its process, and gives the model
+def now(): return cpu(),time.perf_counter()
+def since(start):
+    "Return the CPU and wall-clock seconds since `start`"
+    return cpu()-start[0],time.perf_counter()-start[1]
+
+# each function trains `net()` on the batches of its process, and returns the model
 
 SGD = partial(torch.optim.SGD, lr=.01)
 
@@ -38,54 +45,66 @@ def plain_loop(net, batches):
         opt.zero_grad()
     return model.module
 
-def learnkit(net, batches, cbs=(), **kw):
+def learnkit(net, batches, cbs=(), **kwargs):
     from learnkit.all import DataLoaders, DistributedTrainer, Learner
     learn = Learner(DataLoaders(batches), net(), F.cross_entropy, SGD, lr=.01)
-    learn.fit(1, cbs=[DistributedTrainer(shard=False, **kw), *cbs])   # each process has batches of its own
+    learn.fit(1, cbs=[DistributedTrainer(shard=False, **kwargs), *cbs])   # each process has batches of its own
     return learn.model
 
-def listening(*events):
-    "learnkit with a callback of the user's that handles these events, so that the processes ask each other about them"
+def with_handlers(*events):
+    "Return learnkit with a user-defined callback that handles these events, so that the processes agree at them"
     from learnkit.all import Callback
-    return lambda net, batches: learnkit(net, batches, [Callback(**{e:lambda cb: None for e in events})])
+    def handle(cb): return None
+    return lambda net, batches: learnkit(net, batches, [Callback(**dict.fromkeys(events, handle))])
 
 def lightning(net, batches):
     import lightning
     from lightning.pytorch.strategies import DDPStrategy
     class Module(lightning.LightningModule):
-        def __init__(self): super().__init__(); self.model = net()
+        def __init__(self):
+            super().__init__()
+            self.model = net()
         def configure_optimizers(self): return SGD(self.parameters())
-        def training_step(self, b, i): return F.cross_entropy(self.model(b[0]), b[1])
+        def training_step(self, batch, i): return F.cross_entropy(self.model(batch[0]), batch[1])
     module = Module()
-    lightning.Trainer(accelerator='cpu', devices=dist.get_world_size(), strategy=DDPStrategy(process_group_backend='gloo'), max_epochs=1,
-                      logger=False, enable_checkpointing=False).fit(module, batches)
+    trainer = lightning.Trainer(
+        accelerator='cpu', devices=dist.get_world_size(), strategy=DDPStrategy(process_group_backend='gloo'),
+        max_epochs=1, logger=False, enable_checkpointing=False)
+    trainer.fit(module, batches)
     return module.model
 
 def accelerate(net, batches):
     from accelerate import Accelerator
-    acc,model = Accelerator(cpu=True),net()
-    ddp,opt = acc.prepare(model, SGD(model.parameters()))
+    accelerator = Accelerator(cpu=True)
+    model = net()
+    ddp,opt = accelerator.prepare(model, SGD(model.parameters()))
     for xb,yb in batches:
-        acc.backward(F.cross_entropy(ddp(xb), yb))
+        accelerator.backward(F.cross_entropy(ddp(xb), yb))
         opt.step()
         opt.zero_grad()
     return model
 
-ways = {'by hand': lambda: plain_loop, 'learnkit': lambda: learnkit,
-        'learnkit, and a callback for before_batch': lambda: listening('before_batch'),
-        'learnkit, and callbacks for five events': lambda: listening('before_fetch', 'before_batch', 'before_step', 'after_step', 'after_zero_grad'),
-        'learnkit, weigh=False': lambda: partial(learnkit, weigh=False),   # as by hand: a mean of means, without a message about the numbers of targets
-        'Lightning': lambda: lightning, 'Accelerate': lambda: accelerate}
+five_events = 'before_fetch','before_batch','before_step','after_step','after_zero_grad'
+ways = {'by hand':                                      lambda: plain_loop,
+        'learnkit':                                     lambda: learnkit,
+        'learnkit, and a callback for before_batch':    lambda: with_handlers('before_batch'),
+        'learnkit, and callbacks for five events':      lambda: with_handlers(*five_events),
+        # as in the hand-written loop: a mean of means, without a message about the numbers of targets
+        'learnkit, weigh=False':                        lambda: partial(learnkit, weigh=False),
+        'Lightning':                                    lambda: lightning,
+        'Accelerate':                                   lambda: accelerate}
 
 def there(name):
-    "The way of that name, None if what it needs is not installed"
+    "Return the function of that name, or None if its library is not installed"
     from importlib.util import find_spec
-    return ways[name]() if name not in ('Lightning','Accelerate') or find_spec(name.lower()) else None
+    is_peer = name in ('Lightning','Accelerate')
+    if is_peer and not find_spec(name.lower()): return None
+    return ways[name]()
 
-# the jobs, as they run in each of the processes; what the first one returns is the result
+# the jobs, as they run in each of the processes; what the first process returns is the result
 
 def data(what, n):
-    "The network, and batches that differ between the processes"
+    "Return the network, and batches that differ between the processes"
     g = torch.Generator().manual_seed(dist.get_rank())
     shape,net = dict(tiny=((32, 32), tiny), cnn=((64, 1, 8, 8), convnet))[what]
     return net,[(torch.randn(shape, generator=g), torch.randint(0, 10, shape[:1], generator=g)) for _ in range(n)]
@@ -95,201 +114,260 @@ def gathered(x):
     dist.all_gather_object(all_, x)
     return all_
 
+def weights(model): return nn.utils.parameters_to_vector(model.parameters()).detach()
+
+def check_weights(name, found, expected):
+    if torch.allclose(found, expected, rtol=1e-4, atol=1e-5): return
+    raise ValueError(f'the weights of {name} differ from those of the hand-written loop')
+
+def total(spent):
+    "Return the CPU seconds of all processes together, and the longest wall-clock seconds"
+    seconds,clock = zip(*gathered(spent))
+    return sum(seconds),max(clock)
+
 def job_steps(what, n, rounds, whole=False):
-    "For each way, seconds of a step, or of the whole fit, in each round: of the processors of all processes together, and of the clock"
+    """Return for each way of training the seconds of a step, or of the `whole` fit, in each round: CPU time of all
+    processes together, and wall-clock time"""
     net,batches = data(what, n)
-    def weights(m): return nn.utils.parameters_to_vector(m.parameters()).detach()
-    def once(f):
+    def once(train):
         clocked = Clocked(batches)
         dist.barrier()
-        start = cpu(),time.perf_counter()
-        with unseen(): model = f(net, clocked)
-        fit = cpu()-start[0],time.perf_counter()-start[1]
-        spent,steps = gathered(fit if whole else clocked.spent),1 if whole else n-1-WARM
-        return [sum(c for c,_ in spent)/steps, max(w for _,w in spent)/steps],weights(model)
-    todo = {k:f for k in ways if k!='learnkit, weigh=False' and (f := there(k))}
-    want = once(plain_loop)[1]
-    for k,f in todo.items():
-        got = once(f)[1]   # the first time: check that the same comes out
-        if not torch.allclose(got, want, rtol=1e-4, atol=1e-5): raise ValueError(f'{k} comes to other weights than by hand')
-    res = {k:[] for k in todo}
+        start = now()
+        with unseen(): model = train(net, clocked)
+        fit = since(start)
+        steps = 1 if whole else n-1-WARM
+        seconds = total(fit if whole else clocked.spent)
+        return [s/steps for s in seconds],weights(model)
+    found = {name:there(name) for name in ways if name!='learnkit, weigh=False'}
+    todo = {name:train for name,train in found.items() if train}
+    expected = once(plain_loop)[1]
+    for name,train in todo.items(): check_weights(name, once(train)[1], expected)
+    times = {name:[] for name in todo}
     for _ in range(rounds):
-        for k,f in todo.items(): res[k].append(once(f)[0])
-    return res
+        for name,train in todo.items(): times[name].append(once(train)[0])
+    return times
 
 def job_neighbours(what, n, rounds):
-    "For each library, whole fits: the processors' time and the clock's, divided by the mean of the fits by hand just before and after"
+    """Return for each library the times of whole fits, CPU and wall-clock, relative to the mean of the hand-written
+    fits just before and after"""
     net,batches = data(what, n)
-    def weights(m): return nn.utils.parameters_to_vector(m.parameters()).detach()
     def fit(name):
         dist.barrier()
-        start = cpu(),time.perf_counter()
+        start = now()
         with unseen(): model = there(name)(net, Clocked(batches))   # Lightning takes a list for several loaders
-        spent = gathered((cpu()-start[0], time.perf_counter()-start[1]))
-        return (sum(c for c,_ in spent), max(w for _,w in spent)),weights(model)
-    names = [k for k in ('learnkit','learnkit, weigh=False','Accelerate','Lightning') if there(k)]
-    want = fit('by hand')[1]
-    for k in names:   # the first time: check that the same comes out
-        if not torch.allclose(fit(k)[1], want, rtol=1e-4, atol=1e-5): raise ValueError(f'{k} comes to other weights than by hand')
-    res = {k:[] for k in names}
-    before,hand = fit('by hand')[0],[]
+        return total(since(start)),weights(model)
+    names = [name for name in ('learnkit','learnkit, weigh=False','Accelerate','Lightning') if there(name)]
+    expected = fit('by hand')[1]
+    for name in names: check_weights(name, fit(name)[1], expected)
+    ratios = {name:[] for name in names}
+    plain = []
+    before = fit('by hand')[0]
     for _ in range(rounds):
-        for k in names:
-            spent,after = fit(k)[0],fit('by hand')[0]
-            res[k].append([2*s/(b+a) for s,b,a in zip(spent, before, after)])
-            hand.append(after)
+        for name in names:
+            spent = fit(name)[0]
+            after = fit('by hand')[0]
+            ratios[name].append([2*s/(b+a) for s,b,a in zip(spent, before, after)])
+            plain.append(after)
             before = after
-    return dict(hand=hand, ratios=res)
+    return dict(hand=plain, ratios=ratios)
 
 def job_messages(sizes, rounds, n=30):
-    "For each number of bytes, microseconds of an all-reduce in each round"
-    res = {b:[] for b in sizes}
+    "Return for each number of bytes the microseconds of an all-reduce in each round"
+    times = {size:[] for size in sizes}
     for _ in range(rounds+1):
-        for b in sizes:
-            t,k = torch.zeros(b//4),max(2, min(n, 2**26//b))
+        for size in sizes:
+            message = torch.zeros(size//4)
+            repeats = max(2, min(n, 2**26//size))
             dist.barrier()
             start = time.perf_counter()
-            for _ in range(k): dist.all_reduce(t)
-            res[b].append((time.perf_counter()-start)/k*1e6)
-    return {b:ts[1:] for b,ts in res.items()}   # the first round makes connections
+            for _ in range(repeats): dist.all_reduce(message)
+            times[size].append((time.perf_counter()-start)/repeats*1e6)
+    return {size:found[1:] for size,found in times.items()}   # the first round makes connections
 
 def job_checkpoint(numbers, rounds):
-    "For each number of weights, milliseconds of a checkpoint (of the weights, and of Adam's two averages) in each round"
+    "Return for each number of weights the milliseconds of checkpoints of them and of Adam's two averages"
     from learnkit.all import Callback, CheckpointCallback, DataLoaders, Learner
-    res = {k:[] for k in numbers}
-    for k in numbers:
-        class Saves(Callback):
-            def after_fit(self):
-                for _ in range(rounds+1):
-                    start = time.perf_counter()
-                    self.learn.checkpoint.save(0, 1)
-                    res[k].append((time.perf_counter()-start)*1e3)
+    times = {}
+    class Saves(Callback):
+        def after_fit(self):
+            self.ms = []
+            for _ in range(rounds+1):
+                start = time.perf_counter()
+                self.learn.checkpoint.save(0, 1)
+                self.ms.append((time.perf_counter()-start)*1e3)
+    for n in numbers:
+        saves = Saves()
         with tempfile.TemporaryDirectory() as path, unseen():
-            x = torch.randn(2, 1)
-            learn = Learner(DataLoaders([(x, torch.zeros(2, k))]), nn.Linear(1, k, bias=False), F.mse_loss, torch.optim.Adam, path=path)
-            learn.fit(1, cbs=[CheckpointCallback(keep=1), Saves()])
-    return {k:ts[1:] for k,ts in res.items()}
+            batch = torch.randn(2, 1),torch.zeros(2, n)
+            model = nn.Linear(1, n, bias=False)
+            learn = Learner(DataLoaders([batch]), model, F.mse_loss, torch.optim.Adam, path=path)
+            learn.fit(1, cbs=[CheckpointCallback(keep=1), saves])
+        times[n] = saves.ms[1:]   # the first one sets up
+    return times
 
 def job_compute(what, n, rounds):
-    "The microseconds of each of `n` steps by hand, in one process"
+    "Return the microseconds of each of `n` hand-written steps, in one process"
     net,batches = data(what, n+WARM)
     model = net()
-    opt,at = SGD(model.parameters()),[]
+    opt = SGD(model.parameters())
+    starts = []
     for xb,yb in batches:
-        at.append(time.perf_counter())
+        starts.append(time.perf_counter())
         F.cross_entropy(model(xb), yb).backward()
         opt.step()
         opt.zero_grad()
-    return [(b-a)*1e6 for a,b in zip(at[WARM:], at[WARM+1:])]
+    return [(end-start)*1e6 for start,end in zip(starts[WARM:], starts[WARM+1:])]
 
-jobs = dict(steps=job_steps, neighbours=job_neighbours, messages=job_messages, checkpoint=job_checkpoint, compute=job_compute)
+jobs = dict(steps=job_steps, neighbours=job_neighbours, messages=job_messages, checkpoint=job_checkpoint,
+            compute=job_compute)
 
 # the processes
 
-def both_ends(code, s):
-    "What a process said that ended with `code`: the beginning says what happened in a crash, the end in an exception"
-    return f'(code {code}) {s}' if len(s)<4000 else f'(code {code}) {s[:2000]} … {s[-2000:]}'
+def both_ends(text):
+    "Return the output of a process: its beginning explains a crash, its end an exception"
+    return text if len(text)<4000 else f'{text[:2000]} … {text[-2000:]}'
 
-def launched(world, job, script=__file__, seconds=1800, **kw):
-    "The result of `job` in `world` processes, of which none waits longer than so many seconds for another one"
-    with socket.socket() as s, tempfile.TemporaryDirectory() as path:
-        s.bind(('127.0.0.1', 0))
-        env = dict(os.environ, WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(world), MASTER_ADDR='127.0.0.1', MASTER_PORT=str(s.getsockname()[1]),
-                   TORCHELASTIC_RUN_ID='bench', GROUP_RANK='0', CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1', TERM='xterm', PYTHONWARNINGS='ignore')
-        def start(r): return subprocess.Popen([sys.executable, script, job, json.dumps(kw), f'{path}/store', f'{path}/result', str(seconds)], text=True, stdout=subprocess.DEVNULL,
-                                              stderr=subprocess.PIPE, env=dict(env, RANK=str(r), LOCAL_RANK=str(r)))
-        ps = [start(r) for r in range(world)]
-        said = [p.communicate()[1] for p in ps]
-        if any(p.returncode for p in ps): raise RuntimeError(f'{job} in {world} processes failed: {both_ends(*next((p.returncode, s) for s,p in zip(said, ps) if p.returncode))}')
+def launched(world, job, script=__file__, seconds=1800, **kwargs):
+    "Run a job in `world` processes, and return its result; none waits for another one longer than so many seconds"
+    with socket.socket() as free, tempfile.TemporaryDirectory() as path:
+        free.bind(('127.0.0.1', 0))
+        port = free.getsockname()[1]
+        env = dict(os.environ, WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(world), MASTER_ADDR='127.0.0.1',
+                   MASTER_PORT=str(port), TORCHELASTIC_RUN_ID='bench', GROUP_RANK='0', CUDA_VISIBLE_DEVICES='',
+                   OMP_NUM_THREADS='1', TERM='xterm', PYTHONWARNINGS='ignore')
+        command = [sys.executable, script, job, json.dumps(kwargs), f'{path}/store', f'{path}/result', str(seconds)]
+        def start(rank):
+            own = dict(env, RANK=str(rank), LOCAL_RANK=str(rank))
+            return subprocess.Popen(command, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=own)
+        processes = [start(rank) for rank in range(world)]
+        errors = [process.communicate()[1] for process in processes]
+        for process,error in zip(processes, errors):
+            if process.returncode==0: continue
+            raise RuntimeError(f'{job} in {world} processes failed: (code {process.returncode}) {both_ends(error)}')
         return json.loads(Path(path, 'result').read_text())
 
-def main(job, kw, store, result, seconds, jobs=jobs):
+def main(job, kwargs, store, result, seconds, jobs=jobs):
     warnings.filterwarnings('ignore')
     rank,world = int(os.environ['RANK']),int(os.environ['WORLD_SIZE'])
-    dist.init_process_group('gloo', init_method=f'file://{store}', rank=rank, world_size=world, timeout=timedelta(seconds=float(seconds)))
-    res = jobs[job](**json.loads(kw))
-    if rank==0: Path(result).write_text(json.dumps(res))
+    timeout = timedelta(seconds=float(seconds))
+    dist.init_process_group('gloo', init_method=f'file://{store}', rank=rank, world_size=world, timeout=timeout)
+    returned = jobs[job](**json.loads(kwargs))
+    if rank==0: Path(result).write_text(json.dumps(returned))
     dist.destroy_process_group()
 
 # the parts
 
 nets = dict(tiny='a tiny network (32-64-10, batches of 32)', cnn='a small convolutional network (batches of 64)')
+clocks = {"the processors' time":'cpu', "the clock's time":'wall'}   # in the order of the pairs of times
+
+def ratios_to_plain(times, i):
+    "Return for each library the spread of its times, relative to the hand-written loop in the same round"
+    plain = times['by hand']
+    libraries = {name:found for name,found in times.items() if name!='by hand'}
+    return {name:spread([own[i]/base[i] for own,base in zip(found, plain)]) for name,found in libraries.items()}
+
+def median(times, i): return spread([pair[i] for pair in times])[0]
 
 def bench_processes(rounds, steps=dict(tiny=400, cnn=120), worlds=(2, 4)):
     for world in worlds:
         for what,n in steps.items():
             times = launched(world, 'steps', what=what, n=n, rounds=rounds)
-            for i,clock in enumerate(("the processors' time", "the clock's time")):
-                hand = times['by hand']
-                rows = {k:spread([t[i]/h[i] for t,h in zip(ts, hand)]) for k,ts in times.items() if k!='by hand'}
-                base = f'{spread([h[i] for h in hand])[0]*1e6:.0f} µs a step'
-                show(f'A training step of {nets[what]} in {world} processes, {clock}', base, rows, first='DDP by hand', world=world, net=what, clock='cpu wall'.split()[i])
+            for i,(title,clock) in enumerate(clocks.items()):
+                base = f"{median(times['by hand'], i)*1e6:.0f} µs a step"
+                show(f'A training step of {nets[what]} in {world} processes, {title}', base, ratios_to_plain(times, i),
+                     first='DDP by hand', world=world, net=what, clock=clock)
 
 def bench_fits(rounds, steps=dict(tiny=40, cnn=20)):
     "Short fits, of which the start and the end are a large part"
     for what,n in steps.items():
         times = launched(2, 'steps', what=what, n=n, rounds=rounds, whole=True)
-        hand = times['by hand']
-        rows = {k:spread([t[0]/h[0] for t,h in zip(ts, hand)]) for k,ts in times.items() if k!='by hand'}
-        show(f"A whole fit of {n} steps of {nets[what]} in 2 processes, the processors' time", f'{spread([h[0] for h in hand])[0]*1e3:.1f} ms', rows, first='DDP by hand', net=what)
+        base = f"{median(times['by hand'], 0)*1e3:.1f} ms"
+        title = f"A whole fit of {n} steps of {nets[what]} in 2 processes, the processors' time"
+        show(title, base, ratios_to_plain(times, 0), first='DDP by hand', net=what)
 
 def bench_neighbours(rounds, worlds=(2, 4), n=400):
-    "Whole fits, each between two by hand, so that what else the machine does matters less: `python tests/bench/run.py neighbours --rounds 11`, some five minutes"
+    """Whole fits, each between two hand-written ones, so that the load of the machine matters less; `--rounds 11`
+    takes some five minutes"""
     for world in worlds:
-        load = os.getloadavg()[0]
-        res = launched(world, 'neighbours', what='tiny', n=n, rounds=rounds)
-        for i,clock in enumerate(("the processors' time", "the clock's time")):
-            base = f'{spread([h[i] for h in res["hand"]])[0]*1e3:.0f} ms (load {load:.0f} to {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores)'
-            rows = {k:spread([t[i] for t in ts]) for k,ts in res['ratios'].items()}
-            show(f'A whole fit of {n} steps of {nets["tiny"]} in {world} processes, {clock}', base, rows, first='DDP by hand', world=world, net='tiny', clock='cpu wall'.split()[i])
-
-sizes = [4, 80, 1024, 2**14, 2**17, 2**20, 2**22, 2**24, 2**26]
+        before = os.getloadavg()[0]
+        found = launched(world, 'neighbours', what='tiny', n=n, rounds=rounds)
+        load = f'load {before:.0f} to {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores'
+        for i,(title,clock) in enumerate(clocks.items()):
+            base = f"{median(found['hand'], i)*1e3:.0f} ms ({load})"
+            rows = {name:spread([ratio[i] for ratio in ratios]) for name,ratios in found['ratios'].items()}
+            show(f'A whole fit of {n} steps of {nets["tiny"]} in {world} processes, {title}', base, rows,
+                 first='DDP by hand', world=world, net='tiny', clock=clock)
 
 def bench_compute(rounds, n=400):
-    def middle(ts): ts = sorted(ts); return [ts[int(len(ts)*q)] for q in (.5, .16, .84)]
-    us = {nets[k]:middle(launched(1, 'compute', what=k, n=n, rounds=rounds)) for k in nets}
-    show('Single steps by hand in one process: median, and from 16 % to 84 % of them', '', us, ' µs', first='', span='16–84 %')
+    def middle(times):
+        "Return the median, and the bounds of the middle 68 percent"
+        times = sorted(times)
+        return [times[int(len(times)*part)] for part in (.5, .16, .84)]
+    us = {title:middle(launched(1, 'compute', what=what, n=n, rounds=rounds)) for what,title in nets.items()}
+    title = 'Single steps by hand in one process: median, and from 16 % to 84 % of them'
+    show(title, '', us, ' µs', first='', span='16–84 %')
+
+message_sizes = [4, 80, 1024, 2**14, 2**17, 2**20, 2**22, 2**24, 2**26]
 
 def bench_messages(rounds, worlds=(2, 4, 8)):
     for world in worlds:
-        us = {int(b):extremes(ts) for b,ts in launched(world, 'messages', sizes=sizes if world<8 else sizes[:1], rounds=rounds).items()}
-        show(f'An all-reduce of gloo in {world} processes on one machine', '', {f'{b:,} bytes':t for b,t in us.items()}, ' µs', first='', span='least–most', world=world)
+        sizes = message_sizes if world<8 else message_sizes[:1]
+        times = launched(world, 'messages', sizes=sizes, rounds=rounds)
+        us = {f'{int(size):,} bytes':extremes(found) for size,found in times.items()}
+        title = f'An all-reduce of gloo in {world} processes on one machine'
+        show(title, '', us, ' µs', first='', span='least–most', world=world)
 
 def bench_written(rounds, numbers=(10**4, 10**6, 10**7)):
-    ms = {int(k):extremes(ts) for k,ts in launched(1, 'checkpoint', numbers=numbers, rounds=rounds).items()}
-    show('A checkpoint of a model and of Adam', '', {f'{12*k/1e6:,.2f} MB':t for k,t in ms.items()}, ' ms', first='', span='least–most')
+    times = launched(1, 'checkpoint', numbers=numbers, rounds=rounds)
+    ms = {f'{12*int(n)/1e6:,.2f} MB':extremes(found) for n,found in times.items()}
+    show('A checkpoint of a model and of Adam', '', ms, ' ms', first='', span='least–most')
 
 def keep_a_store():
-    "Keep a store, and say after each line that is read how many seconds of the processor that took so far"
+    "Keep a store, and print its CPU seconds so far after each line that is read"
     store = dist.TCPStore('127.0.0.1', 0, is_master=True, wait_for_workers=False)
     print(store.port, flush=True)
     for _ in sys.stdin: print(cpu(), flush=True)
 
 def bench_store(rounds, n=4096):
-    "What one process pays that keeps the store for all"
-    with subprocess.Popen([sys.executable, __file__, 'keep_a_store'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as keeper:
-        store = dist.PrefixStore('bench', dist.TCPStore('127.0.0.1', int(keeper.stdout.readline()), is_master=False, wait_for_workers=False))
-        said,keys = json.dumps([12, 'in `before_batch` of `Saves`, epoch 0, batch 5', 3.02, False]),[*map(str, range(n))]
+    "What the store of all processes costs the process that keeps it"
+    command = [sys.executable, __file__, 'keep_a_store']
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as keeper:
+        port = int(keeper.stdout.readline())
+        store = dist.PrefixStore('bench', dist.TCPStore('127.0.0.1', port, is_master=False, wait_for_workers=False))
+        message = json.dumps([12, 'in `before_batch` of `Saves`, epoch 0, batch 5', 3.02, False])
+        keys = [str(i) for i in range(n)]
         def spent():
             print(file=keeper.stdin, flush=True)
             return float(keeper.stdout.readline())
         def set_each():
-            for k in keys: store.set(k, said)
-            store.get(keys[0])   # its answer comes when all before it are done
-        def ask_each():
-            for k in keys: store.check([k])
+            for key in keys: store.set(key, message)
+            store.get(keys[0])   # its reply comes after all before it are done
+        def check_each():
+            for key in keys: store.check([key])
         def read_all():
-            store.check(keys); store.multi_get(keys)
-        todo = {'a message to it':set_each, 'a question about one key':ask_each, 'each message of many in one answer':read_all}
-        us = {k:[] for k in todo}
+            store.check(keys)
+            store.multi_get(keys)
+        todo = {'a message to it':                    set_each,
+                'a question about one key':           check_each,
+                'each message of many in one answer': read_all}
+        us = {name:[] for name in todo}
         for _ in range(rounds):
-            for k,f in todo.items():
-                start = spent(); f()
-                us[k].append((spent()-start)/n*1e6)
+            for name,f in todo.items():
+                start = spent()
+                f()
+                us[name].append((spent()-start)/n*1e6)
         keeper.stdin.close()
-    show('What the process that keeps the store pays, in microseconds of the processor', '', {k:extremes(ts) for k,ts in us.items()}, ' µs', first='', span='least–most')
+    title = 'What the process that keeps the store pays, in microseconds of the processor'
+    show(title, '', {name:extremes(found) for name,found in us.items()}, ' µs', first='', span='least–most')
 
-parts = {k:lambda rounds, f=f: f(min(rounds, 11)) for k,f in dict(processes=bench_processes, fits=bench_fits, neighbours=bench_neighbours, compute=bench_compute,
-         messages=bench_messages, store=bench_store, written=bench_written).items()}   # they agree beforehand how many rounds there are
+def at_most(most, part):
+    "Return a part that runs at most so many rounds: its processes get their number beforehand"
+    return lambda rounds: part(min(rounds, most))
 
-if __name__=='__main__': keep_a_store() if sys.argv[1:]==['keep_a_store'] else main(*sys.argv[1:])
+in_processes = dict(processes=bench_processes, fits=bench_fits, neighbours=bench_neighbours, compute=bench_compute,
+                    messages=bench_messages, store=bench_store, written=bench_written)
+parts = {name:at_most(11, part) for name,part in in_processes.items()}
+
+if __name__=='__main__':
+    if sys.argv[1:]==['keep_a_store']: keep_a_store()
+    else: main(*sys.argv[1:])

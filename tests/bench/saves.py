@@ -1,11 +1,12 @@
-"""What a checkpoint in the background costs: steps beside a save, against those of the same run that are not, and the step that saves.
+"""What a checkpoint in the background costs: steps during a save, compared with the others of the same run, and the step
+that saves.
 
-    python tests/bench/saves.py                  models of 10, 100 and 1000 MB; one process, two with the whole model each, two with a part each
-    python tests/bench/saves.py 10 100           of these megabytes
+    python tests/bench/saves.py          models of 10, 100 and 1000 MB, in one process, in two, and in two with shards
+    python tests/bench/saves.py 10 100   of these megabytes
 
-Steps are counted as `beside` when the thread that writes is at work as they begin. Of each kind the medians of the processor's time
-of the thread that trains, and of the clock's; the ratio of both to those of a quiet step. Saves come so often that half of the
-steps, about, are beside one.
+A step is `beside` a save if the thread that writes is at work when it starts. Shown are medians of each kind: CPU time of
+the thread that trains and wall-clock time, as ratios to those of a quiet step. Saves are so frequent that about half of
+the steps are `beside` one.
 """
 import statistics, sys, tempfile, time
 from functools import partial
@@ -18,7 +19,7 @@ from tools import unseen
 sizes = {10:(3, 912, 64, 150), 100:(4, 2500, 32, 60), 1000:(4, 7900, 16, 30)}   # layers, width, rows of a batch, steps
 
 def job_saves(mb, sharded, steps=None):
-    "Seconds of the steps of process 0, in the thread that trains and by the clock: quiet ones, those beside a save, those that save"
+    "CPU and wall-clock seconds of the steps of process 0: quiet ones, those during a save, those that save"
     from learnkit.all import Callback, CheckpointCallback, DataLoaders, DistributedTrainer, FullyShard, Learner
     layers,width,rows,n = sizes[mb]
     n = steps or n

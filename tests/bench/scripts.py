@@ -1,11 +1,12 @@
-"""Fourteen training scripts that many begin with, shrunk and written anew from their ideas: with the loop by hand, and with a Learner.
+"""Fourteen common kinds of training scripts, shrunk and rewritten: with a hand-written loop, and with a Learner.
 
-    python tests/bench/scripts.py            all of them: lines, whether the bits are equal, time, whether a killed run resumes; writes `scripts.json`
+    python tests/bench/scripts.py            all: lines, equality, time, resume of a killed run; writes `scripts.json`
     python tests/bench/scripts.py vae gan    some of them, and writes nothing
 
-What both begin with (data, model, loss) is made by `parts`. Both return the numbers that a script of the kind prints, and these and the weights are compared.
-Lines are those of code in `by_hand` and `ours`. The time is that of the processor for both, in turn, each with everything that its lines do; the median of the ratios.
-A run is killed (SIGKILL) after five eighths of its batches, in a fork, and started again with `CheckpointCallback('3ba')` and `resume='auto'`; nothing in `ours` is made for this.
+Both start with the data, model and loss of `parts`. Both return the numbers that a script of the kind prints; these and
+the weights are compared bit for bit. Lines are those of code in `by_hand` and `ours`. The time is the CPU time of all
+lines, in alternating runs; the median of the ratios. A run is killed (SIGKILL) after five eighths of its batches, in a
+fork, and started again with `CheckpointCallback('3ba')` and `resume='auto'`; `ours` is not adapted to this.
 """
 import io, json, math, os, signal, socket, statistics, subprocess, sys, tempfile, time, warnings
 from contextlib import contextmanager, redirect_stdout
@@ -575,7 +576,7 @@ class Ddp:
 # how they are run
 
 def run(cls, who):
-    "Train as `who` (`by_hand` or `ours`) does; the seconds, the weights, and what it returns"
+    "Train with `who` (`by_hand` or `ours`); return the seconds, the weights, and its result"
     n = getattr(cls, 'processes', 1)
     if n==1: return _run(cls, who)
     SGD([torch.ones(1)])   # it imports much: here once, for all forks
@@ -640,7 +641,7 @@ def watched(folder, kill_at=0):
     finally: Learner._on_create.remove(watch); Learner._train = train
 
 def resumes(cls, folder):
-    "Is a run that is killed and started again the same, to the bit, as one that is not?"
+    "Return whether a killed and resumed run is the same, bit for bit, as an uninterrupted one"
     with watched(f'{folder}/whole'): _,*whole = run(cls, 'ours')
     n_batches = len(seen)
     n = n_batches*5//8+1

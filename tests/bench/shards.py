@@ -1,10 +1,11 @@
-"""What virtual shards cost: beside a loop by hand in one process, and beside DistributedDataParallel by hand in two (gloo, on this machine).
+"""What virtual shards cost, compared with a hand-written loop in one process, and with hand-written DistributedDataParallel
+in two (gloo, on this machine).
 
     python tests/bench/shards.py            15 rounds at most
     python tests/bench/shards.py --quick    3
 
-A batch of 64 items for each step, as one, or in 2, 4 or 8 shards. Counted is the processor's time of all processes, from the first
-step to the last; a network is started anew for each round.
+A step has 64 samples, as one batch, or in 2, 4 or 8 shards. Measured is the CPU time of all processes, from the first
+step to the last; each round trains a fresh network.
 """
 import argparse, os, tempfile, time
 import torch

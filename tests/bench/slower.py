@@ -1,11 +1,13 @@
-"""Is this commit slower than another one? A report in a few minutes: what learnkit calls, its bytecode instructions, and the time of both commits in turn.
+"""Is this commit slower than another one? A report in a few minutes: what learnkit calls, its bytecode instructions,
+and the time of both commits in turn.
 
     make slower                                 this tree against the last commit; AGAINST=HEAD~5 for another one
     python tests/bench/slower.py HEAD~5         against the commit five before
     python tests/bench/slower.py --counts       counts alone: half a minute, the same on any machine
 
-Counts are exact: those of a longer run minus those of a shorter one, divided by the difference of their lengths. Times are
-ratios of two runs, one right after the other, until the median is known to 2 percent. It is a report: nothing fails.
+Counts are exact: those of a longer run minus those of a shorter one, divided by the difference of their lengths.
+Times are ratios of two runs, one right after the other, until the median is known to 2 percent. It is a report:
+nothing fails.
 """
 import argparse, json, subprocess, sys, tempfile
 from contextlib import contextmanager
@@ -93,7 +95,7 @@ def count(name, path):
 # a process for each commit
 
 def answer(times, path, name, what):
-    "What is asked for: the counts of a job, or the seconds that a longer run of it takes"
+    "Return the counts of a job, or the seconds that a longer run of it takes"
     if what=='count': return count(name, path)
     if name not in times:
         make,_,long = jobs[name]
@@ -102,7 +104,7 @@ def answer(times, path, name, what):
     return times[name]()
 
 def serve(checkout):
-    "Answer on the standard output, line by line, what is asked on the standard input"
+    "Reply on the standard output, line by line, to requests on the standard input"
     sys.path.insert(0, checkout)
     out,times = sys.stdout,{}
     with tempfile.TemporaryDirectory() as path:
@@ -113,7 +115,7 @@ def serve(checkout):
 
 @contextmanager
 def process(checkout):
-    "A process that runs learnkit as it is in the folder `checkout`; gives the function that asks it"
+    "A process that runs the learnkit of the folder `checkout`; yields the function that requests a measurement"
     p = subprocess.Popen([sys.executable, __file__, '--serve', str(checkout)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     def ask(name, what):
         print(json.dumps([name, what]), file=p.stdin, flush=True)

@@ -1,14 +1,15 @@
-"""Trains with processes that are killed, frozen and started at random moments, and compares the end with a quiet run.
+"""Trains with processes that are killed, frozen and started at random moments, and compares it with an undisturbed run.
 
     pip install --no-deps torchft && pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http
-    python tests/bench/soak.py --minutes 15             a line for each kill, start and pause; in the end the losses of both runs
-    python tests/bench/soak.py --minutes 15 --seed 3    other moments
-    python tests/bench/soak.py --minutes 5 --every 4    something happens each 2 seconds, not each 12
+    python tests/bench/soak.py --minutes 15             a line for each kill, start and pause; at the end the losses
+    python tests/bench/soak.py --minutes 15 --seed 3    different moments
+    python tests/bench/soak.py --minutes 5 --every 4    something happens every 2 seconds, instead of every 12
 
-One machine stands for several: a lighthouse of torchft, and one to four processes that train, each with `FaultTolerant`. What they do is slowed down to
-last as long as it is asked for. A quiet run is one process that nobody disturbs. Both must end with the same loss to 1 in 10,000, with each epoch once in
-the log, and all who are there at the end must have the same weights, to the bit. It says how each process ended. If nobody makes a batch for --stall
-seconds it says what the lighthouse waits for and where each process is, and fails.
+One machine simulates several: a lighthouse of torchft, and one to four processes that train, each with `FaultTolerant`.
+Batches are slowed down so that the run lasts as long as requested. The undisturbed run is one process. Both must end with
+the same loss to 1 in 10,000, with each epoch once in the log, and all processes that are alive at the end must have the
+same weights, bit for bit. The end of each process is printed. If there is no batch for --stall seconds, it prints what
+the lighthouse waits for and where each process is, and fails.
 """
 import argparse, csv, faulthandler, hashlib, multiprocessing, os, random, re, signal, sys, tempfile, time, traceback, urllib.request, warnings
 from pathlib import Path
@@ -26,7 +27,7 @@ mp = multiprocessing.get_context('fork')   # a start then costs what is not impo
 MOST,EPOCHS,BATCHES = 4,12,40
 
 class Slow(Callback):
-    "Makes a batch last, and notes how many are done"
+    "Makes a batch last, and counts the batches"
     acts = 'nothing'
     def __init__(self, seconds, done): self.seconds,self.done = seconds,done
     def before_batch(self):
@@ -53,7 +54,7 @@ def child(number, address, log, queue, *args):
     os.environ['TORCHFT_LIGHTHOUSE'] = address
     f = open(log, 'a', buffering=1)
     os.dup2(f.fileno(), 1); os.dup2(f.fileno(), 2)
-    faulthandler.register(signal.SIGUSR1)   # says where each of its threads is
+    faulthandler.register(signal.SIGUSR1)   # prints the stack of each thread
     try: res = train(*args)
     except BaseException as e: traceback.print_exc(); res = f'{type(e).__name__}: {e}'
     queue.put((number, res))
@@ -83,7 +84,7 @@ class Soak:
     def at(self): return max((d.value for _,d in self.live.values()), default=0)
     def say(self, what): print(f'{time.time()-self.begin:6.1f} s, batch {self.at()}: {what}', flush=True)
     def alive(self):
-        "The numbers of the processes that are alive; says once how each other one ended"
+        "Return the numbers of the processes that are alive; print once how each other one ended"
         while not self.queue.empty(): n,r = self.queue.get(); self.res[n] = r
         alive = [n for n,(p,_) in self.live.items() if p.is_alive()]
         for n in {*self.live}-{*alive,*self.gone}:

@@ -1,9 +1,9 @@
-"""What the start of many processes costs each of them: sockets, bytes that arrive, questions to the store, seconds.
+"""What the start of many processes costs each of them: sockets, bytes received, requests to the store, seconds.
 
     python tests/bench/start.py 8 16 32 64
 
-They are forked after the imports, each trains a tiny network for one batch, and none uses shared memory: so it is as between machines.
-"Connected to all" is what gloo does by itself, and learnkit with `TORCH_GLOO_LAZY_INIT=0`.
+They are forked after the imports, each trains a tiny network for one batch, and none uses shared memory, as between
+machines. "Connected to all" is the default of gloo, and learnkit with `TORCH_GLOO_LAZY_INIT=0`.
 """
 import json, os, socket, struct, sys, tempfile, time
 from collections import Counter
@@ -18,7 +18,7 @@ from tools import extremes, show, unseen
 asked = Counter()
 
 def count_calls():
-    "Count what this process asks the store, and its messages, without those of PyTorch's own C++ code"
+    "Count the requests of this process to the store, and its messages, without those of PyTorch's C++ code"
     questions = 'check','add','get','multi_get'
     for cls,names in (dist.PrefixStore, questions), (dist.TCPStore, questions), (dist.ProcessGroup, ('allreduce', 'allgather', 'broadcast')):
         for name in names:
@@ -58,7 +58,7 @@ def work(rank, world, port, path, lazy):
     dist.barrier()
 
 def measure(world, lazy):
-    "What each process says"
+    "Return the measurements of each process"
     import torch._dynamo   # once for all forks
     with socket.socket() as s: s.bind(('127.0.0.1', 0)); port = s.getsockname()[1]
     with tempfile.TemporaryDirectory() as path:
