@@ -1,4 +1,4 @@
-"The loop of the programs in tests/fuzz that draw scripts: draw, run, judge, until the time is over; print failures"
+"The loop of the scripts in tests/fuzz: draw a case, run it and judge it until the time is over; print failures"
 import argparse, random, sys, time
 from collections import Counter
 import torch
@@ -18,7 +18,7 @@ def hunt(draw, attempt, seed, n=None, minutes=None, show=print):
     return i,ended,wrong
 
 def main(fuzz, again):
-    "The command line of such a program: `fuzz` searches for failures, `again` repeats one case"
+    "Run the command line of such a script: `fuzz` searches for failures, `again` repeats one case"
     a = argparse.ArgumentParser()
     a.add_argument('--minutes', type=float, default=20)
     a.add_argument('--seed', type=int, default=random.randrange(10**6))

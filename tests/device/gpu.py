@@ -24,4 +24,4 @@ def watched():
         finally: torch.cuda.set_sync_debug_mode('default')
 
 def take_syncs(): res = waits[:]; waits.clear(); return res
-def take_races(): return []   # a GPU doesn't say: a wrong result does
+def take_races(): return []   # a GPU does not report them: a wrong result does

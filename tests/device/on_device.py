@@ -1,9 +1,10 @@
-"""learnkit on an accelerator: no step waits, no stream overtakes another, and the results are those of the CPU: to the bit on a simulated one (sim.cpp),
-and on a GPU, whose kernels add in another order, as close as these are. `make device` runs this in a process of its own, as the accelerator is that of the
-whole process: on the simulated one, and, with LEARNKIT_DEVICE=cuda, on a GPU. What a GPU alone can show is in on_gpu.py."""
+"""learnkit on an accelerator: no step waits, streams do not race, and the results are those of the CPU: bit for bit
+on a simulated accelerator (sim.cpp), up to rounding on a GPU, whose kernels add in a different order. `make device`
+runs this in a separate process, as the whole process has one accelerator: the simulated one, or a GPU with
+LEARNKIT_DEVICE=cuda. What only a GPU can show is in on_gpu.py."""
 import copy, os, pickle, threading, time
 if os.environ.get('LEARNKIT_DEVICE')=='cuda': import gpu as acc
-else: import sim as acc   # first, before anything asks what accelerator there is
+else: import sim as acc   # first, before the accelerator is looked up
 from collections import Counter
 
 import learnkit.all as lk, pytest, torch
@@ -87,7 +88,8 @@ def data(device, n=64, **kw):
 def cnn(): torch.manual_seed(0); return nn.Sequential(nn.Unflatten(1, (1, 2, 2)), nn.Conv2d(1, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(16, 3))
 
 class Waits(lk.Callback):
-    "Counts for what the program waited in a step, from asking for the batch to the end of it; the first ones set things up"
+    """Counts the waits of the host in a step, from the request of the batch to its end; the first steps, which set up,
+    are skipped"""
     order = 9999
     def before_fit(self): self.of_step = Counter()
     def before_fetch(self): acc.take_syncs()
@@ -105,7 +107,7 @@ def learner(device=DEV, cbs=(), dls=None, model=net, opt_func=torch.optim.AdamW,
 def bits(o): return [x.detach().cpu() if isinstance(x, torch.Tensor) else x for x in leaves(o)]
 def result(learn): return [*bits(dict(learn.model.state_dict())), *[v for r in learn.recorder.values for v in [*r][:-1]]]
 def same(a, b, **near):
-    "Equal to the bit, or as `near` as that"
+    "Assert that results are equal bit for bit, or up to `near`"
     for x,y in zip(a, b, strict=True):
         if isinstance(x, (torch.Tensor, float)): torch.testing.assert_close(x, y, equal_nan=True, **near or dict(rtol=0, atol=0))
         else: assert x==y
@@ -136,7 +138,7 @@ def test_mixed_items_wait_for_nothing():
     assert not learn.waits.of_step
 
 def test_half_precision_waits_as_by_hand():
-    "PyTorch's GradScaler asks once a step whether a gradient is infinite"
+    "PyTorch's GradScaler reads once a step whether a gradient is infinite"
     learn = learner(cbs=[lambda: lk.MixedPrecision('fp16')]); learn.fit(2)
     assert sum(learn.waits.of_step.values())==16-3
 
@@ -273,7 +275,7 @@ def test_from_device_to_device(tmp_path):
     assert {p.device.type for p in learn.model.parameters()}=={'cpu'}
 
 def test_virtual_shards():
-    "Each shard has random numbers of its own, on a device whose module has no more than PyTorch asks for"
+    "Each shard has its own random numbers, on a device whose module has only what PyTorch requires"
     def trained(device, model, drawn=0):
         learn = learner(device, [lambda: lk.VirtualShards(2)], model=model)
         with lk.no_random(3):

@@ -1,5 +1,6 @@
-"""What a GPU alone can show: the bits of a loop by hand on the same GPU, half precision, compiled and fused steps, memory that is really full, one shard
-on one card, and files that go to a machine without a GPU. `make device` runs this where there is one, on_device.py beside it."""
+"""What only a GPU can show: results that are bitwise those of a hand-written loop on it, half precision, compiled and
+fused steps, memory that is full, one shard on one card, and files for a machine without a GPU. `make device` runs
+this and on_device.py on a machine with a GPU."""
 import gpu   # first: it makes PyTorch's kernels repeatable
 import gc, os, signal, subprocess, sys
 from contextlib import nullcontext
@@ -96,10 +97,10 @@ def little_memory():
     torch.cuda.set_per_process_memory_fraction(1.)
 
 def test_memory_that_is_full(little_memory):
-    "The batch is trained in parts, to the gradients that the whole has, and nothing is left in memory"
+    "The batch is trained in micro-batches, with the gradients of the whole batch, and all memory is freed"
     class Wide(nn.Module):
         def __init__(self): super().__init__(); torch.manual_seed(0); self.lin = nn.Linear(64, 5)
-        def forward(self, x): return self.lin(x.repeat(1, 1024).relu().view(len(x), 1024, 64).tanh().mean(1))   # 256 kB an item, three times
+        def forward(self, x): return self.lin(x.repeat(1, 1024).relu().view(len(x), 1024, 64).tanh().mean(1))   # 256 kB a sample, three times
     torch.manual_seed(1)
     x,y = torch.randn(2048, 64),torch.randint(5, (2048,))
     dls = lk.DataLoaders([(x,y)]*3, [(x[:8],y[:8])])
@@ -114,7 +115,7 @@ def test_memory_that_is_full(little_memory):
     with pytest.warns(UserWarning, match='parts of'): learn = fit([lk.ReplayOnOOM()], Wide())
     model = Wide()
     opt = torch.optim.SGD(model.parameters(), lr=.1)
-    for _ in range(3): F.cross_entropy(model.lin(x.relu().tanh()), y).backward(); opt.step(); opt.zero_grad()   # each item is the same row again and again
+    for _ in range(3): F.cross_entropy(model.lin(x.relu().tanh()), y).backward(); opt.step(); opt.zero_grad()   # each sample is one row, repeated
     close(state(model), state(learn.model), rtol=1e-3, atol=1e-4)
     assert torch.cuda.memory_allocated()-before < 8*MIB
 
@@ -281,7 +282,7 @@ class Losses(lk.Callback):
 @pytest.mark.parametrize('cbs', [[], [lk.MixedPrecision, partial(lk.GradientClip, .1)], [partial(lk.MixedPrecision, 'bf16'), lk.EMACallback, partial(lk.GradientAccumulation, 32)], [lk.MixUp]],
                          ids=['plain','fp16, clip','bf16, ema, accumulated','mixup'])
 def test_a_run_is_gone_back_into(cbs, tmp_path):
-    "Replayed, branched, stopped and gone on with on the GPU, a run has its bits again"
+    "A run that is replayed, branched, stopped and resumed on the GPU is the same bit for bit"
     def one(*more, to='a'): return learner([*[c() for c in cbs], *more], data(shuffle=True), path=tmp_path/to)
     losses,straight = Losses(),one(lk.CheckpointCallback('4ba', keep=None))
     torch.manual_seed(7)
@@ -300,7 +301,7 @@ def test_a_run_is_gone_back_into(cbs, tmp_path):
     assert equal(state(straight.model), state(stopped.model))
 
 def test_a_spike_is_explained(tmp_path):
-    "A planted item has the largest loss of its batch, and without it the spike is gone"
+    "A planted sample has the largest loss of its batch, and without it there is no spike"
     def plain(): torch.manual_seed(0); return nn.Sequential(nn.Flatten(), nn.Linear(432, 5))
     dl = data(240)
     dl.dataset.tensors[0][200] *= 1e4

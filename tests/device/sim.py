@@ -1,5 +1,5 @@
-"""A simulated accelerator: importing this makes `torch.device('sim')` the accelerator of the process. sim.cpp says what it simulates; it is compiled
-when it, PyTorch or Python is another than last time, which takes a minute."""
+"""A simulated accelerator: importing this makes `torch.device('sim')` the accelerator of the process. sim.cpp
+describes what it simulates; it is compiled when it, PyTorch or Python has changed, which takes a minute."""
 import hashlib, os, subprocess, sys, sysconfig
 from contextlib import nullcontext
 from importlib.util import module_from_spec, spec_from_file_location
@@ -41,7 +41,7 @@ def generator(device='sim'):
 def manual_seed_all(seed):
     for g in generators: g.manual_seed(seed)
 
-# what PyTorch asks of the module of a device, and no more: what else `torch.cuda` has must not be needed
+# what PyTorch requires of the module of a device, and no more: learnkit must not need what else `torch.cuda` has
 generators = [_sim.default_generator(i) for i in range(2)]
 module = ModuleType('torch.sim')
 vars(module).update(

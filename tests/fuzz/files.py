@@ -1,12 +1,13 @@
-"""Damages files at random, and reads them: each is read or refused by a ValueError that leaves the Learner as it was, and no code of it is run.
+"""Damages files at random, and reads them: each is loaded, or raises a ValueError that leaves the Learner unchanged,
+and no code in it is run.
 
-    python tests/fuzz/files.py --minutes 20          as many files as there is time for, in processes of their own; says what was refused, and what went wrong
-    python tests/fuzz/files.py --n 1000 --seed 7     so many, with other damage
+    python tests/fuzz/files.py --minutes 20          as many files as fit in; prints failures
+    python tests/fuzz/files.py --n 1000 --seed 7     1000 files, with different damage
     python tests/fuzz/files.py --case 0 1234         one case again, in this process
 
-What `learn.save`, `learn.export`, `CheckpointCallback` (alone, and of sharded models) and the loggers wrote is changed: bits, bytes, pieces, ends,
-parts of two files put together; in the file as it is, or in the pickle inside of the zip. Checksums are put right half of the time, as somebody
-would who wants the file to be read.
+It changes files of `learn.save`, `learn.export`, `CheckpointCallback` (with and without sharded models) and the
+loggers: bits, bytes, pieces, ends, parts of two files put together; in the file itself, or in the pickle inside of
+the zip. Half of the time checksums are corrected, as an attacker would do who wants the file to be read.
 """
 import argparse, gc, hashlib, io, json, multiprocessing, os, random, resource, signal, sys, tempfile, time, warnings, zipfile
 from collections import Counter
@@ -98,7 +99,7 @@ class Try:
         self.before,self.own = everything(learn),{k:v.clone() for k,v in self.model.state_dict().items()}
 
     def read(self, kind, data, honest=False):
-        "Read `data` as a file of this kind; `honest`: checksums that somebody could have put right are left as they were"
+        "Read `data` as a file of this kind; with `honest`, checksums that an attacker could correct are left unchanged"
         learn,path = self.learn,self.paths.get(kind)
         if path: path.write_bytes(data)
         match kind:
@@ -125,7 +126,7 @@ class Try:
         return kind,data,r.random()<.5
 
     def __call__(self, seed, i):
-        "Case number `i`: 'loaded' or 'refused', or else what is wrong"
+        "Run case number `i`; return 'loaded' or 'refused', or what is wrong"
         kind,data,honest = self.case(seed, i)
         signal.alarm(20)
         try: self.read(kind, data, honest)
@@ -148,7 +149,7 @@ watched = '''exec compile import pickle.find_class os.system os.exec os.posix_sp
              code.__new__ ctypes.dlopen shutil.rmtree os.remove os.rename os.chmod os.putenv'''.split()
 
 def watch(trial):
-    "From now on, note what the interpreter does that a file could have asked for"
+    "Record from now on what the interpreter does that a file could cause"
     def hook(name, args):
         if name=='pickle.find_class' and len(args)==2 and (args[1] in _allowed_names.get(args[0], ()) or args[0]=='torch' and isinstance(getattr(torch, args[1], None), torch.dtype)): return
         if trial.watch and (name in watched or name.startswith('socket.')): trial.events.append((name, str(args)[:200]))

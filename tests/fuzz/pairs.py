@@ -1,7 +1,8 @@
-"""Each pair of the callbacks and observers of `runs.py`, by epochs and by steps, to the end or interrupted and resumed.
+"""Each pair of the callbacks and observers of `runs.py`, by epochs and by steps, to the end or interrupted and
+resumed.
 
-Either an error comes before the first batch, or: both orders train the same weights, an observer changes nothing, and a resumed
-fit is the fit that was not interrupted.
+Either an error comes before the first batch, or: both orders train the same weights, an observer changes nothing, and
+a resumed fit is the fit that was not interrupted.
 
     python tests/fuzz/pairs.py                           all pairs; prints what went wrong
     python tests/fuzz/pairs.py 3/17                      every 17th pair, from number 3

@@ -1,11 +1,13 @@
-"""Trains one model in two processes, of which one has a fault: in the end both have the same weights, or both end with an error that says why.
+"""Trains one model in two processes, of which one has a fault: in the end both have the same weights, or both raise
+an error that names the reason.
 
-    python tests/fuzz/ranks.py --minutes 20             prints its seed, how many runs there were and how they ended; of what went wrong a script
-    python tests/fuzz/ranks.py --minutes 20 --seed 7    other runs
+    python tests/fuzz/ranks.py --minutes 20             prints its seed and how runs ended; a script for each failure
+    python tests/fuzz/ranks.py --minutes 20 --seed 7    different runs
     python tests/fuzz/ranks.py --case 7 123             run number 123 of seed 7 again
 
-Each run is a short script, which is printed for a failure: `torchrun --nproc-per-node=2 script.py` shows it again. It draws a model, up to three
-callbacks that act on training, and what one process does at some event: a NaN, another learning rate, noise, an error, a Cancel, a pause.
+Each run is a short script, which is printed for a failure: `torchrun --nproc-per-node=2 script.py` shows it again. It
+draws a model, up to three callbacks that act on training, and what one process does at some event: a NaN, another
+learning rate, noise, an error, a Cancel, a pause.
 """
 import io, json, multiprocessing, os, random, sys, tempfile, time, traceback, warnings
 from contextlib import redirect_stderr, redirect_stdout

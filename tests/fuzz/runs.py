@@ -1,8 +1,9 @@
-"""Trains one model twice, in ways that must end alike: alone and under observers, by short cuts and beside their slow paths, whole batches and parts;
-or a run that is ended at some events and resumed.
+"""Trains one model twice, in ways that must have equal results: with and without observers, by fast paths and by
+their slow paths, with whole batches and micro-batches; or without interruption, and interrupted at some events and
+resumed.
 
-    python tests/fuzz/runs.py --minutes 20             prints its seed, and how many runs of each kind there were; of what went wrong a script
-    python tests/fuzz/runs.py --minutes 20 --seed 7    other runs
+    python tests/fuzz/runs.py --minutes 20             prints its seed and the kinds of runs; a script for each failure
+    python tests/fuzz/runs.py --minutes 20 --seed 7    different runs
     python tests/fuzz/runs.py --case 7 123             run number 123 of seed 7 again
 """
 import io, random, sys, tempfile, warnings
@@ -75,7 +76,7 @@ def run(kind, script):
         return ('refused' if odd is None else 'resumed'),odd and f'{", ".join(odd)} differ: python tests/faults/test_resume_fuzz.py 1 --first {script}'
     names = {'folder':Path(tempfile.mkdtemp()), '__name__':'__main__'}
     try: exec(script, names)
-    except ValueError as e: return 'refused',None if str(e).strip() else 'an error without a sentence'   # callbacks that refuse one another
+    except ValueError as e: return 'refused',None if str(e).strip() else 'an error without a sentence'   # callbacks that raise if both are added
     finally: torch.set_default_dtype(torch.float32)
     odd = differs(names['one'], names['two'], tol=1e-9*(kind=='parts'))
     return 'alike',f'{", ".join(odd)} differ' if odd else None

@@ -1,8 +1,9 @@
-"""Trains with what users write: subclasses, patches, hooks and wrappers of optimizers, losses, loaders, data sets, samplers and models. Beside it the loop
-that one writes by hand: the same weights and losses, to the bit, and each method of theirs is called as often.
+"""Trains with what users write: subclasses, patches, hooks and wrappers of optimizers, losses, loaders, datasets,
+samplers and models. Compared with a hand-written loop, weights and losses are the same bit for bit, and each method
+is called as often.
 
-    python tests/fuzz/subclasses.py --minutes 20             prints its seed, and how many runs of each kind there were; of what went wrong a script
-    python tests/fuzz/subclasses.py --minutes 20 --seed 7    other runs
+    python tests/fuzz/subclasses.py --minutes 20             prints its seed and the kinds of runs; a script for each failure
+    python tests/fuzz/subclasses.py --minutes 20 --seed 7    different runs
     python tests/fuzz/subclasses.py --case 7 123             run number 123 of seed 7 again
 
 A script that is printed runs as it is, in the folder of learnkit.
@@ -21,7 +22,7 @@ from hunt import hunt, main
 from learnkit.all import Callback, CheckpointCallback, CheckShortCuts, FusedStep, GradientClip, Learner, Prefetch
 from learnkit.speed import train_step
 
-# what users write: `note` is called where they would see that their code is not run, `change` does something that is seen in the weights
+# what users write: `note` is called where they would see that their code is not run, `change` changes the weights
 
 bases = ['torch.optim.SGD','torch.optim.Adam','torch.optim.AdamW','torch.optim.RMSprop','torch.optim.Adagrad','torch.optim.NAdam','partial(torch.optim.SGD, momentum=.9)',
          'partial(torch.optim.AdamW, foreach=True)']
@@ -156,7 +157,7 @@ def batch_begins(n):
     for f in at_batch: f(n)
 
 def by_hand(u, epochs, clip):
-    "The loop that one writes by hand, with what the user wrote; returns the losses of validation"
+    "Train with a hand-written loop and what the user wrote; return the losses of validation"
     model,opt,losses,n = u['model'],u['make'](u['model'].parameters(), lr=.05),[],0
     def mode(on):
         model.train(on)
@@ -199,7 +200,7 @@ def set_up(setup):
         yield u
 
 def once_each(calls):
-    "Without those that ask an optimizer for the mode that it has"
+    "Without calls that read the mode of an optimizer"
     res,mode = [],None
     for c in calls:
         if c!=mode: res.append(c)
@@ -224,7 +225,7 @@ class Uncompiled:
     def __call__(self, shape, *args): return self.f(*args)
 
 def compare(kind, setup, epochs, cbs, end):
-    "Raises AssertionError if what the user wrote ends otherwise by a Learner than by hand"
+    "Raise AssertionError if a Learner ends differently from the hand-written loop with what the user wrote"
     folder = tempfile.mkdtemp()
     made = cbs(folder)
     with set_up(setup) as u: hand = ended(u, by_hand(u, epochs, .5*any(isinstance(cb, GradientClip) for cb in made)))
@@ -244,7 +245,7 @@ def compare(kind, setup, epochs, cbs, end):
     assert not odd, f'{kind}: {"; ".join(map(str, odd))}'
 
 def differ_in_predictions(u, learn):
-    "Losses and outputs of `validate` and `get_preds` beside those by hand"
+    "Losses and outputs of `validate` and `get_preds` compared with those of the hand-written loop"
     model,loss,odd = u['model'],u['loss'],[]
     for name,dl in dict(valid=u['valid'], train=u['train']).items():
         state = torch.get_rng_state()
@@ -257,7 +258,7 @@ def differ_in_predictions(u, learn):
         with learn.no_logging(), learn.no_bar(): got = learn.validate(dl=dl)[0]
         want = sum(k*l for (k,*_),l in zip(of, whole))/sum(k for k,*_ in of)
         if abs(got-want)>1e-6*max(1, abs(want)): odd.append(f'validate of {name}: {got} for {want}')
-        by,calls[:] = ([c for c in o if c not in ('eval','train False')] for o in (by, calls))   # how often it is asked for the same is left to it
+        by,calls[:] = ([c for c in o if c not in ('eval','train False')] for o in (by, calls))   # the number of repeated calls is left to it
         if Counter(by)!=Counter(calls): odd.append(f'calls in validate of {name}: {dict(Counter(calls))} for {dict(Counter(by))}')
         torch.set_rng_state(state)
         with learn.no_logging(), learn.no_bar(): preds,targs,each = learn.get_preds(dl=dl, with_loss=True, reorder=False)

@@ -1,4 +1,5 @@
-"""Some of the runs of `ranks.py`, in which one of two processes has a fault. More of them: python tests/fuzz/ranks.py --minutes 20"""
+"""Some of the runs of `ranks.py`, in which one of two processes has a fault. More of them: python tests/fuzz/ranks.py
+--minutes 20"""
 import os, pytest
 import ranks
 

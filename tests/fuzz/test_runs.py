@@ -1,4 +1,5 @@
-"""Some of the runs of `runs.py`, two of which must end alike. More of them: python tests/fuzz/runs.py --minutes 20"""
+"""Some of the runs of `runs.py`, two of which must have equal results. More of them: python tests/fuzz/runs.py
+--minutes 20"""
 import pytest
 import runs
 

@@ -1,4 +1,5 @@
-"""Some of the runs of `subclasses.py`, of what users write beside the loop by hand. More of them: python tests/fuzz/subclasses.py --minutes 20"""
+"""Some of the runs of `subclasses.py`, with what users write, compared with a hand-written loop. More of them: python
+tests/fuzz/subclasses.py --minutes 20"""
 import pytest, torch
 import subclasses
 from learnkit.optim import optimizer

@@ -1,7 +1,7 @@
 """The capabilities of four trainers by row: fastai (1A), fastNLP (1B), Composer (1C) and pytorch-accelerated (1D).
 
-A row either works (the function below it exercises it) or is served in another way (the row says how and why that is
-better; often a function shows it). Rows 0.x are places where one of the four contradicts its own documentation."""
+A row either works (the function below exercises it) or is served in a different way (the row says how, and why that is
+better; often a function shows it). Rows 0.x are cases in which one of the four contradicts its own documentation."""
 import io, random, signal, warnings
 from collections import Counter
 from copy import deepcopy
@@ -48,12 +48,12 @@ def _add(state, why, rows, check=None):
     for r in rows: id,_,name = r.partition(' '); table.append(Row(id, name, state, why, check))
 
 def works(*rows):
-    "The function below exercises these rows, given as 'id name'"
+    "Add rows, given as 'id name', that the decorated function exercises"
     def _works(f): _add('works', '', rows, f); return f
     return _works
 
 def served(why, *rows):
-    "These rows are served in another way; as a decorator, with a function that shows it"
+    "Add rows that are served in a different way; as a decorator, with a function that shows it"
     places = range(len(table), len(table)+len(rows))
     _add('served', why, rows)
     def _served(f):
@@ -94,7 +94,7 @@ fastai_events = '''after_create before_fit before_epoch before_train before_batc
 train_batch = 'before_batch after_pred after_loss before_backward after_backward before_step after_step after_batch'.split()
 valid_batch = 'before_batch after_pred after_loss after_batch'.split()
 
-@works('1A.1 24 events, by these names and in this order')
+@works('1A.1 24 events, with these names and in this order')
 def names_of_events(): assert [e for e in event if e in fastai_events]==fastai_events and len(fastai_events)==24
 
 @works('1A.2 the order in which they fire')
@@ -102,14 +102,14 @@ def order_of_events():
     epoch = ['before_epoch', 'before_train', *train_batch*2, 'after_train', 'before_validate', *valid_batch, 'after_validate', 'after_epoch']
     assert only(events_of(n=2), *fastai_events)==['before_fit', *epoch*2, 'after_fit']
 
-@works('1A.3 a scope: before, body, after_cancel, after; after does not run on an error, cleanup does')
+@works('1A.3 a scope: before, body, after_cancel, after; an error skips after, but not cleanup')
 def a_scope():
     evs = events_of(at('before_train', throw(CancelTrain())))
     assert between(evs, 'before_train', 'before_validate')==['after_cancel_train', 'after_train']
     evs = events_of(at('before_train', throw(KeyError())), wrong=KeyError)
     assert evs[-2:]==['after_exception', 'cleanup'] and 'after_train' not in evs
 
-@works('1A.4 a Cancel in its own after-event: fastai crashes, here it is over already')
+@works('1A.4 a Cancel in its own after-event has no effect (fastai crashes)')
 def cancel_in_its_own_after():
     for cancel,ev in ((CancelBatch,'after_batch'), (CancelTrain,'after_train'), (CancelValid,'after_validate'), (CancelEpoch,'after_epoch'), (CancelFit,'after_fit')):
         assert events_of(at(ev, throw(cancel())))==events_of()
@@ -119,7 +119,7 @@ def cancel_fit():
     evs = events_of(at('after_pred', throw(CancelFit())))
     assert evs[evs.index('after_pred')+1:]==['after_cancel_fit', 'after_fit', 'cleanup']
 
-@works('1A.6 CancelBackward skips backward, the step still runs')
+@works('1A.6 CancelBackward skips backward, but not the step')
 def cancel_backward():
     learn,log = learner(1),EventLog()
     before = weights(learn)
@@ -127,7 +127,7 @@ def cancel_backward():
     assert torch.equal(weights(learn), before)
     assert between(log.events, 'before_backward', 'before_zero_grad')==['after_cancel_backward', 'after_backward', 'before_step', 'after_step']
 
-@works('1A.7 CancelStep skips the step and still zeroes the gradients; CancelZeroGrad keeps them')
+@works('1A.7 CancelStep skips the step, but gradients are zeroed; CancelZeroGrad keeps them')
 def cancel_step():
     learn,grads = learner(1),[]
     before = weights(learn)
@@ -145,8 +145,8 @@ def cancels():
     assert after(CancelEpoch, 'after_loss')==['after_cancel_epoch', 'after_epoch', 'after_fit']
     assert after(CancelBatch, 'before_batch')==['after_cancel_batch', 'after_batch', 'before_fetch']
 
-@works('1A.9 an error fires no after-event, then after_exception and cleanup; temporary callbacks go', '1C.38 an event for exceptions',
-       '0.11 what was taken is given back at the end of each run')
+@works('1A.9 an error fires no after-event, then after_exception and cleanup; temporary callbacks are removed', '1C.38 an event for exceptions',
+       '0.11 what a run has changed is restored at its end')
 def an_error():
     learn,log,temp = learner(),EventLog(),Callback()
     learn.add_cb(log)
@@ -155,14 +155,14 @@ def an_error():
     assert temp not in learn.cbs and learn.mode is None
     learn.fit(1)
 
-@works('1A.10 an error keeps its type and arguments and gains a note with callback and event')
+@works('1A.10 an error keeps its type and arguments, and has a note with callback and event')
 def note_on_an_error():
     class Odd(Callback):
         def before_batch(self): raise KeyError
     with pytest.raises(KeyError) as e: learner(cbs=Odd).fit(1)
     assert e.value.args==() and 'Odd' in e.value.__notes__[0] and 'before_batch' in e.value.__notes__[0]
 
-@works('1A.11 events as attributes, with a word about typos')
+@works('1A.11 events as attributes; an error suggests the right name for a typo')
 def event_attributes():
     assert event.before_step=='before_step' and 'before_step' in dir(event)
     with pytest.raises(AttributeError, match='did you mean `before_step`'): event.before_stp
@@ -174,8 +174,8 @@ def callback_of_functions():
     assert cb.n==2
     with pytest.raises(TypeError, match='before_fit'): Callback(before_fitt=lambda self: 1)
 
-@works('1A.13 cb(name) runs the method; a Learner refuses unknown events, event.register adds some',
-       '1D.15 firing an event by name: a typo is no silence', '1D.17 events of one\'s own, with arguments')
+@works('1A.13 cb(name) runs the method; a Learner raises for unknown events, event.register adds new ones',
+       '1D.15 firing an event by name: a typo raises', '1D.17 user-defined events, with arguments')
 def call_by_name():
     class Own(Callback):
         def my_word(self): return 42
@@ -187,8 +187,8 @@ def call_by_name():
     learn.add_cbs([cb, Callback()])('rows_probe', xb=1, yb=2)
     assert cb.got==(1, dict(yb=2))
 
-@works('1A.14 a callback reads the Learner\'s attributes as its own; writing shadows, with a warning',
-       '1D.12 callbacks reach the trainer without arguments', '0.15 delegation is for reading')
+@works('1A.14 a callback reads attributes of the Learner as its own; shadowing one warns',
+       '1D.12 callbacks reach the trainer without arguments', '0.15 delegation is for reading only')
 def delegation():
     learn,cb = learner(),Callback()
     learn.add_cb(cb)
@@ -196,8 +196,8 @@ def delegation():
     with pytest.warns(UserWarning, match='shadowing'): cb.lr = 3
     assert cb.lr==3 and learn.lr==.05
 
-@works('1A.15 names of callbacks; two of a class', '1B.23 state under the name, also for two of a name', '1C.31 state for each instance',
-       '1D.14 two of the same class')
+@works('1A.15 names of callbacks; two of one class', '1B.23 state by name, even for two callbacks of one name', '1C.31 state by instance',
+       '1D.14 two of one class')
 def two_of_a_class():
     learn = learner(cbs=[SaveModelCallback(fname='a'), SaveModelCallback(fname='b')])
     a,b = [cb for cb in learn.cbs if isinstance(cb, SaveModelCallback)]
@@ -208,7 +208,7 @@ def two_of_a_class():
     learn.fit(1)
     assert {'every','every_2'} <= {*learn._run_state(1)['cbs']}
 
-@works('1A.16 order, ascending, ties as added', '1B.19 the order of calls', '1C.32 tiers: those who change before those who look')
+@works('1A.16 order, ascending; ties in the order of adding', '1B.19 the order of calls', '1C.32 tiers: callbacks that change a batch come before those that read it')
 def order():
     called = []
     def cb(name, order): return at('before_fit', lambda cb: called.append(name), order=order)
@@ -217,8 +217,9 @@ def order():
     tiers = MixedPrecision, GradientClip, Recorder, EveryCallback, ProgressCallback, CheckpointCallback
     assert [c.order for c in tiers]==sorted(c.order for c in tiers)
 
-@served('a number, `order`, which may be changed at any time: functions that sort the whole list have to agree with each other on what they may undo',
-        '1C.33 passes over the list of callbacks')
+@served('callbacks have a number, `order`, which may change at any time; of several functions that sort the whole list, the last '
+        'would undo the others',
+        '1C.33 functions that sort the list of callbacks')
 def other_order():
     called = []
     a,b = (at('before_fit', lambda cb, n=n: called.append(n)) for n in 'ab')
@@ -239,7 +240,7 @@ def run_flags():
     learn.fit(1)
     assert cb.run   # True again after the fit
 
-@works('1A.18 remove_on_fetch, _only_train_loop, what is not pickled')
+@works('1A.18 remove_on_fetch, _only_train_loop, attributes that are not pickled')
 def flags_of_fastai():
     class Fetched(Callback): remove_on_fetch = True
     class Trains(Callback): _only_train_loop = True
@@ -253,8 +254,8 @@ def flags_of_fastai():
     learn = deepcopy(learner())
     learn.fit(1)   # locks and iterators are not copied
 
-@works('1A.19 adding and removing callbacks, classes or instances, for good or for a block',
-       '1B.39 callbacks are classes or instances, anything else is a TypeError')
+@works('1A.19 adding and removing callbacks, classes or instances, permanently or for a block',
+       '1B.39 callbacks are classes or instances, anything else raises a TypeError')
 def adding_callbacks():
     learn = learner()
     with learn.added_cbs([GradientClip, Callback()]):
@@ -265,8 +266,8 @@ def adding_callbacks():
     assert hasattr(learn, 'progress') and not hasattr(learn.remove_cb(ProgressCallback), 'progress')
     with pytest.raises(TypeError, match='not a callback'): learn.add_cb(3)
 
-@works('1A.20 the Learner\'s attributes', '1B.40 where a run is', '1C.12 counters after a batch have moved on',
-       '1B.11 counters after a batch have moved on')
+@works('1A.20 attributes of the Learner', '1B.40 the position of a run', '1C.12 counters are incremented before `after_batch`',
+       '1B.11 counters are incremented before `after_batch`')
 def attributes():
     seen = []
     def see(cb):
@@ -278,7 +279,7 @@ def attributes():
     assert seen==[(0,2,0,2,1,.25), (0,2,1,2,2,.5), (1,2,0,2,3,.75), (1,2,1,2,4,1.)]
     assert all(hasattr(learn, k) for k in 'model dls loss_func opt opt_func cbs lr metrics path model_dir'.split())
 
-@works('1A.21 TrainEvalCallback: order -10, modes of the model, counters, reset')
+@works('1A.21 TrainEvalCallback: order -10, training mode, counters, reset')
 def train_eval():
     class Net(nn.Linear):
         n = 0
@@ -289,7 +290,7 @@ def train_eval():
     learn.fit(1)
     assert TrainEvalCallback.order==-10 and modes==[(True,True), (False,False)] and learn.model.n==1 and learn.train_iter==3
 
-@works('1A.22 Recorder: smooth_loss, values, metric_names', '1D.33 the history of a run: names, values, the latest',
+@works('1A.22 Recorder: smooth_loss, values, metric_names', '1D.33 the history of a run: names, values, the latest value',
        '1C.66 learning rates are recorded')
 def recorder():
     learn = learner(metrics=F.l1_loss)
@@ -318,7 +319,7 @@ def fetch_preds():
     x,p,t = cb.preds
     assert torch.allclose(p, learn.model(x)) and p.shape==t.shape==(8,1)
 
-@works('1A.25 fit, validation and prediction can be told apart', '1C.22 an evaluation of its own', '1D.10 an evaluation of its own',
+@works('1A.25 fit, validation and prediction have different modes', '1C.22 evaluation has its own mode', '1D.10 evaluation has its own mode',
        '1C.23 the events of a prediction')
 def modes():
     def run(f): learn,log = learner(nv=1),EventLog(lambda learn: learn.mode); f(learn.add_cb(log)); return log.events
@@ -336,26 +337,27 @@ def after_create():
     learner(cbs=Callback(after_create=lambda self: seen.append((self.learn.model is not None, self.learn.dls.train is not None, len(self.learn.cbs)))))
     assert seen==[(True, True, 5)]
 
-@works('1B.3 at the beginning of training', '1C.3 fit begins', '1D.2 a training run begins')
+@works('1B.3 before training', '1C.3 before a fit', '1D.2 before a training run')
 def fit_begins():
     evs = events_of(run=lambda learn: [learn.fit(1), learn.fit(1)])
     assert evs.count('before_fit')==2 and evs[0]=='before_fit'
 
-@works('1B.4 an epoch begins', '1D.3 training of an epoch begins and ends')
+@works('1B.4 before an epoch', '1D.3 before and after the training phase of an epoch')
 def epoch_begins():
     evs = events_of(n=2)
     assert only(evs, 'before_epoch', 'before_train', 'after_train', 'after_epoch')==['before_epoch', 'before_train', 'after_train', 'after_epoch']*2
 
-@served('`before_epoch` is fired for the rest of an epoch too: what a callback sets up there is needed, and its saved state is put back right after',
-        '1C.5 an epoch begins; not for the rest of one')
+@served('`before_epoch` is fired for the rest of an epoch too: callbacks need what they set up there, and their saved state is loaded '
+        'right after',
+        '1C.5 before an epoch, but not before the rest of one')
 def rest_of_an_epoch(tmp_path):
     with pytest.raises(SystemError): resumable(tmp_path, Crash(2)).fit(1, resume='auto')
     learn,log = resumable(tmp_path),EventLog()
     learn.add_cb(log).fit(1, resume='auto')
     assert only(log.events, 'before_epoch', 'after_step', 'after_epoch')==['before_epoch', 'after_step', 'after_epoch']
 
-@works('1B.5 before and after each batch is fetched, and once more at the end', '1C.6 before the loader is asked',
-       '1C.7 a batch has come, untouched; not when there is none left')
+@works('1B.5 before and after each batch is fetched, and after the last one', '1C.6 before the next batch is requested',
+       '1C.7 after a batch is fetched, unchanged; not at the end of the data')
 def fetching():
     raw = []
     evs = events_of(at('after_fetch', lambda cb: raw.append(type(cb.learn.batch))))
@@ -363,20 +365,20 @@ def fetching():
     assert train.count('before_fetch')==3 and train.count('after_fetch')==2 and train[-2:]==['before_fetch','after_exhaust'] and raw[0] is tuple
 
 @works('1B.7 before backward, with the outputs', '1D.5 after forward and loss, before backward and step',
-       '0.16 before backward and after the batch are two events')
+       '0.16 before_backward and after_batch are two events')
 def before_backward():
     seen = []
     def see(cb): seen.append((cb.learn.pred.shape, cb.learn.model.weight.grad, cb.learn.loss.item()))
     assert counts(at('before_backward', see))['before_backward']==2
     assert seen[0][0]==(4,1) and seen[0][1] is None and seen[0][2]>0
 
-@works('1B.8 after each backward, of small batches too')
+@works('1B.8 after each backward, even of micro-batches')
 def after_backward():
     evs = events_of(GradientAccumulation(8), nt=4)
     assert evs.count('after_backward')==4 and evs.count('after_step')==2
 
-@works('1B.9 around a step, only where there is one', '1B.10 gradients are zeroed after the step, under the same condition',
-       '0.1 first the step, then the gradients go')
+@works('1B.9 before and after a step, only if there is one', '1B.10 gradients are zeroed after the step, under the same condition',
+       '0.1 the step, then zero_grad')
 def around_a_step():
     evs = events_of(GradientAccumulation(8), nt=3, order=99)
     names = 'before_step', 'after_step', 'before_zero_grad', 'after_zero_grad'
@@ -386,14 +388,14 @@ def around_a_step():
     events_of(*(at(e, lambda cb: grads.append(cb.learn.model.weight.grad is not None)) for e in names[1:]))
     assert grads[:3]==[True, True, False]
 
-@works('1B.13 an epoch is trained, before its validation', '1C.14 an epoch of training ends, before its validation')
+@works('1B.13 after the training phase of an epoch, before validation', '1C.14 after the training phase of an epoch, before validation')
 def after_train():
     evs,seen = events_of(),[]
     assert evs[evs.index('after_train')+1]=='before_validate'
     events_of(at('after_train', lambda cb: seen.append(cb.learn.train_iter)), n=2)
     assert seen==[2,4]
 
-@works('1B.14 exceptions are announced; an early stop is no exception')
+@works('1B.14 an event for exceptions; early stopping is not one')
 def exceptions():
     for e in (ValueError, KeyboardInterrupt):
         seen = []
@@ -402,7 +404,7 @@ def exceptions():
     evs = events_of(at('after_batch', lambda cb: cb.learn.stop('enough')))
     assert 'after_exception' not in evs and evs[-3:]==['after_cancel_fit', 'after_fit', 'cleanup']
 
-@works('1B.15 the end of training: after_fit if all went well, cleanup always', '1D.9 the end of a run', '1C.17 fit ends, after the last validation')
+@works('1B.15 the end of training: after_fit if it succeeded, cleanup always', '1D.9 the end of a run', '1C.17 after a fit and its last validation')
 def the_end():
     evs = events_of()
     assert evs[-2:]==['after_fit', 'cleanup'] and evs.index('after_validate')<evs.index('after_fit')
@@ -443,8 +445,8 @@ def crashed(path, n, *cbs, epochs=2, **kw):
     learn.fit(epochs, resume='auto')
     return learn
 
-@works('1B.17 what a callback saves in a checkpoint', '1B.18 and gets back when the run goes on',
-       '1B.41 the count of batches is stored, not worked out')
+@works('1B.17 what a callback saves in a checkpoint', '1B.18 and what it loads when the run resumes',
+       '1B.41 the count of batches is saved, not derived')
 def callback_state(tmp_path):
     learn = crashed(tmp_path, 4, Counts)
     assert learn.counts.n==6 and learn.train_iter==6
@@ -452,7 +454,7 @@ def callback_state(tmp_path):
     assert state['cbs']['counts']=={'n':6} and state['train_iter']==6
     with pytest.warns(UserWarning, match='counts, which is not among the callbacks'): resumable(tmp_path).fit(3, resume='auto')
 
-@works('1C.2 before and after a run is gone on with, only if there is one', '0.4 before and after a model or a run is saved or loaded')
+@works('1C.2 before and after a run is resumed, only if there is one', '0.4 before and after a model or a run is saved or loaded')
 def loading_events(tmp_path):
     def record():
         learn,got = resumable(tmp_path),[]
@@ -468,7 +470,7 @@ def loading_events(tmp_path):
     a,b = record(),record()
     assert a==['before','after'] and b==[('.pth',0), 3, 'before', 'after'], (a, b)
 
-@works('1B.20 an error in a handler ends the run; of those for the end none is left out')
+@works('1B.20 an error in a handler ends the run; every handler of `cleanup` still runs')
 def errors_at_the_end():
     called = []
     cbs = [at('cleanup', throw(KeyError('mine'))), at('cleanup', lambda cb: called.append('cleanup')),
@@ -476,7 +478,7 @@ def errors_at_the_end():
     with pytest.raises(ValueError) as e: learner(cbs=[*cbs, at('before_fit', throw(ValueError('first')))]).fit(1)
     assert {*called}=={'cleanup','exc'} and any('OSError' in n for n in e.value.__notes__) and any('KeyError' in n for n in e.value.__notes__)
 
-@works('1B.21 which methods are called is known from the class, without its source')
+@works('1B.21 which methods are handlers is known from the class, without its source')
 def no_source_needed():
     space = {}
     exec('class Made(Callback):\n  def before_fit(self): self.ok = True', dict(Callback=Callback), space)
@@ -484,8 +486,8 @@ def no_source_needed():
     learn.fit(0)
     assert learn.made.ok and learn.made in learn.ordered_cbs('before_fit') and learn.made not in learn.ordered_cbs('after_fit')
 
-@works('1B.24 any shuffled loader can be resumed', '1C.56 going on in the middle of an epoch', '1B.43 fit again goes on', '0.7 learn.state is saved',
-       '0.18 n_epoch is the total, also of a run that goes on')
+@works('1B.24 any shuffled loader can be resumed', '1C.56 resuming in the middle of an epoch', '1B.43 another fit continues', '0.7 learn.state is saved',
+       '0.18 n_epoch is the total, even of a resumed run')
 def resume(tmp_path):
     straight = resumable(tmp_path/'a')
     straight.fit(2)
@@ -498,9 +500,9 @@ def resume(tmp_path):
     learn.fit(1)
     assert not torch.equal(weights(learn), before)
 
-@works('1B.25 a function becomes a callback of all Learners by a decorator, unchanged', '1B.26 without a marker: of the next Learner that is made',
-       '1B.27 with a marker: of every one with that marker', "1B.28 with the marker 'all': of every one, once",
-       '1B.29 nothing waits for a marker: a warning')
+@works('1B.25 a decorator makes an unchanged function a callback of all Learners', '1B.26 without a marker: of the next Learner that is created',
+       '1B.27 with a marker: of each Learner with that marker', "1B.28 with the marker 'all': of each Learner, once",
+       '1B.29 a marker that no Learner has: a warning')
 def on_the_class():
     called = []
     def made(*a, **kw): called.clear(); learner(*a, **kw).fit(0); return sorted(called)
@@ -527,8 +529,8 @@ def filtered(**kw):
     learn.fit(1)
     return got
 
-@works('1B.30 a function for one Learner, after it is made', '1B.31 each n-th call', '1B.32 one call only', '1B.33 when a function says so',
-       '1B.34 without a condition: each call', '0.3 two conditions are an error')
+@works('1B.30 a function for one Learner, after its creation', '1B.31 every n-th call', '1B.32 one call only', '1B.33 when a function returns True',
+       '1B.34 without a condition: every call', '0.3 two conditions raise')
 def filters():
     assert filtered()==[1,2,3,4,5,6] and filtered(every=2)==[2,4,6] and filtered(once=3)==[3] and filtered(once=True)==[1]
     seen = []
@@ -536,13 +538,13 @@ def filters():
     for kw in (dict(every=2, once=1), dict(every=2, once=1, when=print)):
         with pytest.raises(ValueError, match='pass one of'): learner().on('after_step', **kw)
 
-@works('1B.35 conditions are checked where they are written')
+@works('1B.35 conditions are checked where they are defined')
 def checked_at_decoration():
     for kw in (dict(every=0), dict(once=1.), dict(every=-1)):
         with pytest.raises(ValueError, match='integer'): learner().on('after_step', **kw)
     with pytest.raises(TypeError, match='function'): Filter(when=3)
 
-@works('1B.36 the counts of filters are in the checkpoint, of each method its own')
+@works('1B.36 the counters of filters are in the checkpoint, one for each method')
 def filter_counts():
     class Two(Callback):
         @Filter(every=2)
@@ -554,7 +556,7 @@ def filter_counts():
     new.load_state_dict(cb.state_dict())
     assert cb.state_dict()=={'filter_after_batch':dict(num_called=4, num_executed=2), 'filter_after_epoch':dict(num_called=1, num_executed=1)}==new.state_dict()
 
-@works('1B.42 a place for the user\'s own values, in checkpoints too')
+@works('1B.42 a place for values of the user, in checkpoints too')
 def state():
     learn = learner()
     learn.state.a = {}
@@ -565,9 +567,9 @@ def watched(m, *values):
     m.start(learner().add_cb(Callback())) if callable(m.monitor) else None
     return [m.update(v) for v in values]
 
-@works('1B.44 a value to watch: a name or a function, and which way is better', '1B.46 is it better? Strictly, and it is kept',
-       '1B.47 is a value better than the best, than another?', '1B.48 NaN is never better and spoils nothing',
-       '1B.50 a name for a function that is watched')
+@works('1B.44 a monitored value: a name or a function, and whether lower is better', '1B.46 whether a value is strictly better; the best is saved',
+       '1B.47 whether a value is better than the best, or than another one', '1B.48 NaN is never better and does not become the best',
+       '1B.50 a name for a monitored function')
 def monitor():
     def number(learn): return 0
     assert watched(Monitor(number, 'min'), 3., 3., 2., None, float('nan'), 1.)==[True, False, True, None, False, True]
@@ -577,14 +579,15 @@ def monitor():
     assert m.best==float('-inf') and m.is_better(0.) and m.comp(2., 1.) and m.name=='number' and Monitor(partial(number), 'max').name=='number'
     with pytest.raises(ValueError, match='nan'): m.update(float('nan'))
 
-@served('exact names only: by the longest common substring `loss` becomes `acc`; an error lists the names instead', '1B.45 the value of a name')
+@served('only exact names are accepted, and an error lists them: by the longest common substring `loss` would become `acc`',
+        '1B.45 the value of a name')
 def unknown_column():
     for asked in ('los', 'zzz'):
         with pytest.raises(ValueError, match='train_loss, valid_loss'): learner(cbs=EarlyStoppingCallback(asked)).fit(1)
 
-@served('each tracker watches `valid_loss` if it is told nothing, and `train_loss` where nothing is validated; a default of the Learner would be a '
-        'second place to look',
-        '1B.49 a monitor for all who were given none', '0.6 monitor=None has a meaning')
+@served('the default monitor of each tracker is `valid_loss`, or `train_loss` without validation data; a default of the Learner '
+        'would be a second place to look',
+        '1B.49 one monitor for all callbacks without one', '0.6 monitor=None has a meaning')
 def monitor_by_default():
     learn = learner(cbs=[EarlyStoppingCallback(None, patience=9), log := EventLog()])
     learn.fit(1)
@@ -597,14 +600,14 @@ def monitor_by_default():
     with pytest.raises(ValueError, match='acc'): learn.fit(1)
     assert 'before_epoch' not in log.events
 
-@works('1B.51 a function at each improvement')
+@works('1B.51 a function that is called at each improvement')
 def on_better():
     got = []
     learner(cbs=OnBetter(lambda learn: got.append(learn.epoch))).fit(3)
     assert got==[0,1,2]
 
-@works('1B.53 how often to validate', '1D.28 validation in the middle of an epoch, and training goes on in training mode',
-       '0.2 how often is text with a unit', '1C.42 one language of intervals')
+@works('1B.53 the interval of validation', '1D.28 validation within an epoch, after which training mode is restored',
+       '0.2 intervals are text with a unit', '1C.42 one syntax for all intervals')
 def validate_every():
     seen = []
     evs = events_of(ValidateEvery('2ba'), at('before_pred', lambda cb: seen.append(cb.learn.model.training), run_valid=False), nt=4)
@@ -615,8 +618,8 @@ def validate_every():
     assert parse_every('2ep')==(2,'ep') and parse_every('500ba')==(500,'ba') and parse_every(2)==(2,'ep') and not Every(None)
     with pytest.raises(ValueError, match="2ep"): Every('2 epochs')
 
-@works('1B.56 a validation by itself, and every mode is as it was, also after an error',
-       '1C.46 what an evaluation changes is put back, also after an error')
+@works('1B.56 a separate validation restores every mode, even after an error',
+       '1C.46 what an evaluation changes is restored, even after an error')
 def validation_restores():
     learn = learner(2, 2, model=nn.Sequential(nn.Linear(4, 4), nn.Dropout(.5), nn.Linear(4, 1)))
     learn.fit(1)
@@ -633,7 +636,7 @@ def validation_restores():
         assert learn.dl is dl is learn.dls.train and learn.model.training and learn.training
     learn.fit(1, cbs=at('before_batch', fails_inside, run_valid=False))
 
-@works('1B.57 the parts of the loop can be replaced', '1D.13 methods to override, beside the callbacks')
+@works('1B.57 the parts of the loop can be replaced', '1D.13 methods to override, besides callbacks')
 def parts_of_the_loop():
     class Sam(Learner):
         steps = 0
@@ -643,7 +646,7 @@ def parts_of_the_loop():
     learn.fit(1)
     assert learn.steps==3 and learn.pred is None and learn.validate()[0]==pytest.approx(float(batches(1)[0][1].pow(2).mean()))
 
-@works('1B.59 accumulation and mixed precision')
+@works('1B.59 gradient accumulation and mixed precision')
 def accumulation():
     a,b = learner(4, cbs=GradientAccumulation(8)),learner(2, dls=DataLoaders([tuple(map(torch.cat, zip(*p))) for p in (batches(4)[:2], batches(4)[2:])]))
     a.fit(1); b.fit(1)
@@ -652,8 +655,8 @@ def accumulation():
     learner(cbs=[MixedPrecision('bf16'), GradientAccumulation(8), at('before_loss', lambda cb: seen.append(torch.is_autocast_enabled('cpu')))]).fit(1)
     assert seen and all(seen) and not torch.is_autocast_enabled('cpu')
 
-@served('KeyboardInterrupt is raised again when all is put back and the best model is loaded, so `try: learn.fit(9)`, `except KeyboardInterrupt: '
-        'pass` goes on; a swallowed one lets a script go on as if the fit were over',
+@served('KeyboardInterrupt is raised again after the state is restored and the best model loaded, so a script continues after `try: '
+        'learn.fit(9)`, `except KeyboardInterrupt: pass`; if it was swallowed, a script would continue as if the fit had ended',
         '1B.60 Ctrl-C ends the run')
 def interrupt():
     learn = learner(cbs=at('after_batch', throw(KeyboardInterrupt())))
@@ -662,7 +665,7 @@ def interrupt():
     learn.remove_cb(learn.callback).fit(1)
 
 @works('1B.62 saving and loading weights, with and without the optimizer, in a file or in memory',
-       '1D.37 weights to pass on and a run to go on with are two things')
+       '1D.37 weights to publish and a run to resume are two files')
 def save_and_load(tmp_path):
     a = learner(opt_func=torch.optim.Adam, path=tmp_path)
     a.fit(1)
@@ -679,9 +682,9 @@ def save_and_load(tmp_path):
 
 def names(cb): return [p.stem for p in list_checkpoints(cb.folder)]
 
-@works('1B.63 checkpoints: every n epochs or batches, the newest, the best, at an exception, with results beside them',
-       '1C.60 checkpoints at intervals, the newest are kept, and the best by a metric',
-       '1D.31 checkpoints every n epochs or steps: after the update, and old ones go also after a resume')
+@works('1B.63 checkpoints: every n epochs or batches, the latest, the best, at an exception, with results',
+       '1C.60 checkpoints at intervals; the latest are kept, and the best by a metric',
+       '1D.31 checkpoints every n epochs or steps: after the update; old ones are deleted even after a resume')
 def checkpointing(tmp_path):
     learn = resumable(tmp_path/'a', every='2ba', keep=2)
     learn.fit(2)
@@ -698,7 +701,7 @@ def checkpointing(tmp_path):
     learn = crashed(tmp_path/'d', 4, every='1ba', keep=2)
     assert len(names(learn.checkpoint))==2 and len([*learn.checkpoint.folder.glob('*.pth')])==2
 
-@works('1B.64 the k best are kept: the new one is written before the loser goes')
+@works('1B.64 the k best are kept: the new one is written before the worst is deleted')
 def best_of_k(tmp_path, monkeypatch):
     import learnkit.recovery.resume as module
     learn,n = resumable(tmp_path, every=None, keep=1, best=Monitor(lambda learn: [3,1,2,5][learn.epoch], 'min'), n_best=2),[]
@@ -708,9 +711,9 @@ def best_of_k(tmp_path, monkeypatch):
     values = {checkpoint_info(p).get('value') for p in list_checkpoints(learn.checkpoint.folder)}
     assert values>={1.,2.} and 3. not in values and n and min(n)>2
 
-@works('1B.65 the best model is loaded at the end, and a resumed run knows which that was',
-       '0.5 the best is loaded at a normal end and at a graceful stop, not after a crash',
-       '1D.23 the best model: NaN first spoils nothing, old files are not loaded')
+@works('1B.65 the best model is loaded at the end, even of a resumed run',
+       '0.5 the best is loaded at a normal end and after a graceful stop, not after a crash',
+       '1D.23 the best model: a first NaN has no effect, older files are not loaded')
 def load_best(tmp_path):
     def number(learn): return [float('nan'),1,5,6][learn.epoch]
     def learn(*cbs, name='a'): return learner(cbs=[SaveModelCallback(number, 'min', fname=name), *cbs], path=tmp_path)
@@ -728,7 +731,7 @@ def load_best(tmp_path):
     assert torch.equal(weights(l), w)   # the file of an earlier run exists, but this run did not write it
     assert {'watch','saved'}<={*SaveModelCallback.saves}
 
-@works('1B.66 early stopping: everyone sees the last evaluation', '1C.61 early stopping, with a state',
+@works('1B.66 early stopping: all callbacks see the last evaluation', '1C.61 early stopping with a state',
        '1D.24 early stopping after `patience` epochs without improvement')
 def early_stopping(tmp_path):
     values,seen = [3,1,2,2,2,0,0,0],[]
@@ -752,7 +755,7 @@ def torch_scheduler():
     learn.fit(2)
     assert learn.recorder.hps['lr']==[.05,.05,.025,.025]
 
-@works('1B.70 warm-up, which a resumed run goes on with')
+@works('1B.70 warm-up that a resumed run continues')
 def warmup(tmp_path):
     class Warm(ParamScheduler):
         def __init__(self): super().__init__(dict(lr=combine_scheds([.5,.5], [SchedLin(.1, 1.), SchedCos(1., 0.)])))
@@ -761,8 +764,8 @@ def warmup(tmp_path):
     learn = crashed(tmp_path/'b', 4, Warm)
     assert learn.recorder.hps['lr']==straight.recorder.hps['lr'] and len(learn.recorder.hps['lr'])==6 and learn.recorder.hps['lr'][0]==pytest.approx(.1)
 
-@works('1B.71 clipping by norm or value, of gradients that are no longer scaled', '1D.36 so many steps, accumulated and clipped once a step',
-       '0.8 what is clipped is what is stepped')
+@works('1B.71 clipping by norm or value, of unscaled gradients', '1D.36 gradient accumulation, clipped once a step',
+       '0.8 the clipped gradients are those of the step')
 def clipping():
     def norms(*cbs):
         got = []
@@ -776,14 +779,14 @@ def clipping():
     assert len(norms(GradientClip(.01), GradientAccumulation(8)))==2
     assert counts(StopAfter(5), n=9)['after_step']==5
 
-@works('1B.74 the parts are there for callbacks of one\'s own')
+@works('1B.74 parts of the Learner for user-defined callbacks')
 def parts():
     import learnkit.all as lk
     assert all(hasattr(lk, k) for k in 'Monitor TrackerCallback write_checkpoint list_checkpoints newest_checkpoint Every EveryCallback Filter Scheduler HookCallback'.split())
 
 # 1B again: what belongs around the loop
 
-@works('1B.2 a few batches are validated before training; an error there ends the run properly', '1B.37 such a trial is not counted')
+@works('1B.2 a few batches are validated before training; an error there ends the run properly', '1B.37 this sanity check is not counted')
 def sanity():
     learn,log,called = learner(2, 3),EventLog(lambda learn: learn.mode),[]
     learn.on('after_validate', once=1)(lambda learn: called.append(learn.mode))
@@ -796,7 +799,7 @@ def sanity():
     evs = events_of(SanityCheck(1), at('after_sanity', throw(ValueError())), wrong=ValueError)
     assert evs[-2:]==['after_exception', 'cleanup'] and 'before_epoch' not in evs
 
-@works('1B.6 a batch begins, with the indices of its items', '1B.61 an error in a batch names the items of the data set')
+@works('1B.6 before a batch, with the indices of its samples', '1B.61 an error in a batch names the samples of the dataset')
 def indices():
     x = torch.arange(8.)[:,None].repeat(1, 4)
     dl,got = DataLoader(TensorDataset(x, x[:,:1]), 4, shuffle=True),[]
@@ -808,8 +811,8 @@ def indices():
     with pytest.raises(ValueError) as e: learn.fit(1)
     assert any('samples of the dataset' in n and str(int(got[2][1][0])) in n for n in e.value.__notes__)
 
-@works('1B.12 around the evaluations that are due, with their results', '1C.18 around all evaluators that are due',
-       '1B.52 names of results, by loader and metric', '1C.45 evaluators with a name, metrics and an interval of their own')
+@works('1B.12 before and after the evaluations that are due, with their results', '1C.18 before and after all evaluators that are due',
+       '1B.52 names of results, by loader and metric', '1C.45 evaluators with their own name, metrics and interval')
 def evaluators():
     got = []
     learn = learner(4, cbs=[Evaluator('test', batches(1, seed=3), F.l1_loss, every='2ba'), Evaluator('other', batches(2, seed=4))])
@@ -823,22 +826,22 @@ def evaluators():
     assert {'test_loss','test_l1_loss','train_iter'}<={*row} and row['train_iter']==4
     assert {*learn.validate_all(a=batches(1), b=batches(1))}=={'a','b'} and {*learn.validate_all()['test']}=={'loss','l1_loss'}
 
-@works('1B.22 a replaced loop that forgets events is told so')
+@works('1B.22 a warning about a replaced loop that omits events')
 def forgotten_events():
     class Short(Learner):
         def _do_one_batch(self): self.pred = self._pred(); self.loss_grad = self._loss()
     learn = Short((batches(2), batches(1)), model(), nn.MSELoss(), cbs=[CheckEvents(), GradientClip()])
     with pytest.warns(UserWarning, match='`before_step`.*GradientClip'): learn.fit(1)
 
-@works('1B.38 how often each event was fired, and for whom', '1C.35 who was called at which event', '1C.37 how long each callback and event took')
+@works('1B.38 how often each event was fired, and for which callbacks', '1C.35 which callbacks were called at which event', '1C.37 how long each callback and event took')
 def traced():
     profile = learner(3, 2, cbs=at('after_batch', lambda cb: None)).profile()
     called = {(r['event'], r['callback']):r['calls'] for r in profile.callbacks(events=True)}
     assert called['after_batch','callback']==5 and {'event','callback','calls','seconds'}<={*profile.callbacks(events=True)[0]}
     assert {r['event']:r['calls'] for r in profile.events()}['after_pred']==5
 
-@works('1B.54 limits on the batches of training, validation and a trial before it', '1D.29 a limit on evaluation, which limits',
-       '1D.30 a limit on all, also from the environment', '0.20 the limit is in the loop', '0.10 so many batches are exactly so many')
+@works('1B.54 limits on the batches of training, validation and the sanity check', '1D.29 a limit on evaluation that takes effect',
+       '1D.30 a limit on all phases, even from the environment', '0.20 the limit is in the loop', '0.10 n batches are exactly n batches')
 def limits(monkeypatch):
     def n(*cbs): evs = events_of(*cbs, nt=5, nv=4); return evs.count('after_step'),evs.count('after_batch')-evs.count('after_step')
     assert n(LimitBatches(2, 1))==(2,1) and n(LimitBatches(valid=.5))==(5,2) and n(LimitBatches(train=9))==(5,4)
@@ -852,14 +855,14 @@ def limits(monkeypatch):
     learn.fit(5)
     assert learn.train_iter==4
 
-@works('1B.55 a few batches over and over, validated on themselves')
+@works('1B.55 a few batches repeatedly, which are also validated')
 def overfit():
     got = []
     learn = learner(5, 4, cbs=[OverfitBatches(2), at('before_batch', lambda cb: got.append((cb.learn.training, cb.learn.x.sum().item())))])
     learn.fit(2)
     assert len(got)==8 and len({x for _,x in got})==2 and {x for t,x in got if t}=={x for t,x in got if not t}
 
-@works('1B.58 inputs and outputs under other names, or by a function, in training or everywhere')
+@works('1B.58 inputs and outputs renamed, or mapped by a function, in training or everywhere')
 def mapping():
     class Net(nn.Linear):
         def forward(self, feats): return dict(logits=super().forward(feats))
@@ -869,14 +872,14 @@ def mapping():
     assert len(learn.get_preds()[0])==8
     with pytest.raises(KeyError, match='did you mean `x`'): learner(dls=DataLoaders(data, data), model=Net(4, 1), cbs=MapInputs({'xx':'feats'})).fit(1)
 
-@works('1B.67 a second evaluation, on an interval or whenever something became better')
+@works('1B.67 a second evaluation, at an interval or after each improvement')
 def evaluate_when_better():
     learn = learner(cbs=Evaluator('test', batches(1), when_better=Monitor(lambda learn: [3,4,2,5][learn.epoch], 'min')))
     learn.fit(4)
     assert [r['epoch'] for r in learn.evaluate_test.history]==[0,2]
     with pytest.raises(ValueError, match='not both'): Evaluator('test', batches(1), every='2ep', when_better='valid_loss')
 
-@works('1B.68 progress: by rich, tqdm, plain lines, what fits, or none; the loss is not read each batch', '1D.22 text and bars')
+@works('1B.68 progress: rich, tqdm, plain lines, automatic, or none; the loss is not read each batch', '1D.22 text and bars')
 def progress(capsys):
     learn = learner()
     learn.fit(1)
@@ -892,7 +895,7 @@ def progress(capsys):
     with learn.no_bar(), learn.no_logging(): learn.fit(1)
     assert capsys.readouterr().out==''
 
-@works('1B.72 a timer of the phases, also after an exception')
+@works('1B.72 a timer of the phases, even after an exception')
 def timer(capsys):
     learn = learner(cbs=[TimerCallback('2ba'), cb := at('after_pred', throw(ValueError()))])
     with pytest.raises(ValueError): learn.fit(1)
@@ -901,7 +904,7 @@ def timer(capsys):
     assert all(k in out for k in ('forward','backward','total'))
     assert {'forward','backward','step','loader wait'}<={r['action'] for r in learn.timer.result.actions()}
 
-@works('1B.73 a base for loggers: metrics, and the end', '1C.58 loggers, with destinations', '1D.21 metrics to log as one likes')
+@works('1B.73 a base class for loggers: metrics, and the end', '1C.58 loggers, with destinations', '1D.21 user-defined metrics to log')
 def loggers(tmp_path):
     got = []
     class Mine(MetricsLogger):
@@ -913,19 +916,19 @@ def loggers(tmp_path):
 
 # 1C: Composer
 
-@works('1C.4 a cycle begins', '1C.16 a cycle ends, and its checkpoint', '1C.43 cycles')
+@works('1C.4 before a cycle', '1C.16 after a cycle and its checkpoint', '1C.43 cycles')
 def cycles():
     evs = events_of(Cycles('3ba'), nt=4, n=2)
     assert only(evs, 'before_cycle', 'after_cycle', 'cycle_checkpoint')==['before_cycle', 'after_cycle', 'cycle_checkpoint']*2+['before_cycle']
     assert only(events_of(), 'before_cycle', 'after_cycle')==[]
 
-@works('1C.8 a batch begins, before anything is counted', '1D.4 a training step begins, and the batch is at hand')
+@works('1C.8 before a batch, and before anything is counted', '1D.4 before a training step, with the batch')
 def batch_begins():
     seen = []
     events_of(at('before_batch', lambda cb: seen.append((cb.learn.train_iter, len(cb.learn.xb))), run_valid=False))
     assert seen==[(0,1), (1,1)]
 
-@works('1C.10 around forward, loss and backward, for each part of a batch')
+@works('1C.10 before and after forward, loss and backward of each micro-batch')
 def around_parts():
     seen = []
     evs = events_of(MicroBatch(2), at('before_pred', lambda cb: seen.append(len(cb.learn.x)), run_valid=False), nt=1)
@@ -942,7 +945,7 @@ def attempts():
     # a callback that draws random numbers there is called only once
     assert between(evs, 'before_train', 'after_train').count('before_batch')==1
 
-@works('1C.11 gradients are complete and unscaled, no step is made')
+@works('1C.11 gradients are complete and unscaled, before the step')
 def complete_gradients():
     got = []
     def run(*cbs):
@@ -951,14 +954,14 @@ def complete_gradients():
     plain = run()
     assert torch.allclose(run(MicroBatch(1)), plain, atol=1e-6) and torch.allclose(run(MixedPrecision('fp16', init_scale=1024.)), plain, atol=.1) and not got
 
-@works('1C.13 a safe point after a batch and its evaluation', '1C.15 a safe point after an epoch and its evaluation')
+@works('1C.13 a safe point for checkpoints after a batch and its evaluation', '1C.15 a safe point for checkpoints after an epoch and its evaluation')
 def checkpoint_events():
     evs = events_of(CheckpointEvents(), ValidateEvery('1ba'))
     train = between(evs, 'before_train', 'after_train')
     assert train.count('batch_checkpoint')==2 and [o for o in train[:train.index('batch_checkpoint')] if o!='after_row'][-1]=='after_validate' and evs[-3:]==['epoch_checkpoint', 'after_fit', 'cleanup']
 
-@works('1C.19 an evaluation begins and ends, without gradients, by the name of its loader', '1C.20 a batch of evaluation',
-       '1C.21 forward in evaluation', '1D.6 an evaluation, between or after epochs', '1D.7 a step of evaluation')
+@works('1C.19 before and after an evaluation, without gradients, with the name of its loader', '1C.20 before and after a batch of evaluation',
+       '1C.21 before and after forward in evaluation', '1D.6 an evaluation, within or after an epoch', '1D.7 a step of evaluation')
 def evaluation_events():
     seen = []
     def see(cb): seen.append((torch.is_grad_enabled(), cb.learn.model.training, cb.learn.mode))
@@ -966,7 +969,7 @@ def evaluation_events():
     events_of(*(at(e, see, run_train=False) for e in events), ValidateEvery('2ba'), nt=2)
     assert seen==[(False,False,'validate')]*6+[(False,False,'fit')]*6   # the first is within the epoch
 
-@works('1C.24 one method that hears everything')
+@works('1C.24 one method that receives every event')
 def receive_every_event():
     class All(Callback):
         n = 0
@@ -976,8 +979,8 @@ def receive_every_event():
     learner(cbs=cb).fit(1)
     assert cb.n>30 and cb.ok
 
-@works('1C.25 closing a Learner, and giving back at the end of each run', '1C.26 after closing', '1C.27 closing twice does nothing',
-       '1C.28 a closed Learner runs no more')
+@works('1C.25 closing a Learner; resources are released at the end of each run', '1C.26 after closing', '1C.27 closing twice does nothing',
+       '1C.28 a closed Learner raises if it is run')
 def closing():
     called = []
     cbs = [Callback(before_close=lambda self,i=i: called.append(f'before {i}'), after_close=lambda self,i=i: called.append(f'after {i}')) for i in (1,2)]
@@ -989,14 +992,14 @@ def closing():
     assert len(called)==4
     with pytest.raises(RuntimeError, match='closed'): learn.fit(1)
 
-@served('it moves to the new Learner, and the old one has it no longer: nothing has to be closed first',
-        '1C.29 a callback that belongs to another trainer')
+@served('it moves to the new Learner and is removed from the old one, which need not be closed first',
+        '1C.29 a callback of another trainer')
 def moves():
     cb = Callback()
     a,b = learner(cbs=cb),learner(cbs=cb)
     assert cb not in a.cbs and cb.learn is b and not hasattr(a, 'callback')
 
-@works('1C.30 signals: only on request, during a fit, and put back afterwards')
+@works('1C.30 signals: only on request, during a fit, and restored afterwards')
 def signals(tmp_path):
     old = signal.getsignal(signal.SIGTERM)
     comes = at('after_batch', lambda cb: signal.raise_signal(signal.SIGTERM), when=lambda cb: cb.learn.train_iter==2)
@@ -1006,7 +1009,7 @@ def signals(tmp_path):
     learner().fit(1)
     assert signal.getsignal(signal.SIGTERM) is old
 
-@works('1C.34 those who change things are undone in reverse order')
+@works('1C.34 callbacks that change something are undone in reverse order')
 def undo():
     called = []
     class A(Callback):
@@ -1017,22 +1020,22 @@ def undo():
     learner(cbs=[A, C, B]).fit(0)
     assert called==['A','C','B','B','C','A']
 
-@served("nothing is made again from text: `eval` of what a file holds runs a stranger's code. A checkpoint that has a state for a callback which is "
-        'not there says so, and a callback that needs another one says so before the first batch',
+@served('objects are not created from text in a file, as `eval` would run code of others. A checkpoint with the state of a missing '
+        'callback raises, and so does a callback without another one that it needs, before the first batch',
         '1C.36 what a callback requires of the trainer')
 def requirements(tmp_path):
     with pytest.raises(ValueError, match='CheckpointCallback'): learner().fit(1, resume='auto')
     crashed(tmp_path, 2, Counts)
     with pytest.warns(UserWarning, match='counts'): resumable(tmp_path).fit(3, resume='auto')
 
-@works('1C.39 amounts of training as text, and how to count with them')
+@works('1C.39 durations of training as text, and their arithmetic')
 def time_units():
     assert Time('2ep')+'3ep'=='5ep' and Time('1h30m')=='5400s' and Time('3e4tok').value==30000
     assert Time('500ba')*'0.1dur'=='50ba' and Time('10ba')/'4ba'==2.5 and Time('10ba')%'4ba'=='2ba'
     with pytest.raises(TypeError, match='cannot be compared'): Time('2ep')<'3ba'
     with pytest.raises(ValueError, match='takes integers'): Time('1.5ba')
 
-@works('1C.40 how far a run is, in every unit')
+@works('1C.40 the progress of a run, in every unit')
 def timestamp():
     got = []
     learn = learner(3, cbs=[Clock(), at('before_step', lambda cb: got.append(cb.learn.time))])
@@ -1041,13 +1044,13 @@ def timestamp():
     assert (t.epoch, t.batch, t.sample, t.batch_in_epoch, t.sample_in_epoch)==(1,4,16,1,4) and t>='4ba' and t<'5ba' and t=='1ep' and learn.time=='2ep'
     with pytest.raises(AttributeError, match='Clock'): learner().time
 
-@works('1C.41 how long to train: in epochs, or any other unit')
+@works('1C.41 the duration of training: in epochs, or any other unit')
 def duration():
     assert counts(StopAfter('5ba'), nt=3, n=4)['after_step']==5 and counts(StopAfter('13sp'), nt=3, n=4)['after_step']==4
     learn = learner(); learn.fit('5ba'); assert learn.train_iter==5
 
-@works('1C.44 a graceful stop', '1D.18 a stop with a reason', '1D.11 a stop is announced',
-       '0.12 a graceful stop fires the closing events of what is open')
+@works('1C.44 a graceful stop', '1D.18 a stop with a reason', '1D.11 an event for a stop',
+       '0.12 a graceful stop fires the after-events of open scopes')
 def stopping():
     learn,log = learner(9, cbs=at('after_batch', lambda cb: cb.learn.stop('enough'), when=lambda cb: cb.learn.train_iter==2)),EventLog()
     learn.add_cb(log).fit(3)
@@ -1055,7 +1058,7 @@ def stopping():
     ends = ['after_train', 'after_validate', 'after_epoch', 'after_cancel_fit', 'after_fit']
     assert only(log.events, *ends)==ends
 
-@works('1C.48 predictions, kept on the CPU or handed on batch by batch')
+@works('1C.48 predictions, kept on the CPU or yielded batch by batch')
 def streamed_predictions():
     got = []
     learn = learner()
@@ -1063,14 +1066,14 @@ def streamed_predictions():
     none,_ = learn.get_preds(with_preds=False)
     assert torch.equal(torch.cat(got), p) and none is None
 
-@works('1C.49 parts of a batch, weighted by their size')
+@works('1C.49 micro-batches, weighted by their size')
 def microbatches():
     a,b = learner(3),learner(3, cbs=MicroBatch(3))   # 4 = 3 + 1
     a.fit(2); b.fit(2)
     assert torch.allclose(weights(a), weights(b), atol=1e-6)
     assert a.recorder.smooth_loss.raw==pytest.approx(b.recorder.smooth_loss.raw, abs=1e-5)
 
-@works('1C.50 out of memory: the batch is done again in smaller parts, with the same random numbers and averages')
+@works('1C.50 out of memory: the batch is repeated in smaller micro-batches, with the same random numbers and averages')
 def replay():
     def run(*cbs):
         set_seed(1)
@@ -1084,7 +1087,7 @@ def replay():
         warnings.simplefilter('ignore')
         learner(cbs=[ReplayOnOOM(), at('after_pred', throw(torch.OutOfMemoryError('full')))]).fit(1)
 
-@works('1C.51 a checkpoint of the whole run', '1C.54 reading it: checked, and no code is run', '1C.55 one script begins or goes on')
+@works('1C.51 a checkpoint of the whole run', '1C.54 reading it: checked, and without running code', '1C.55 one script starts or resumes')
 def whole_run(tmp_path):
     learn = resumable(tmp_path)
     learn.fit(1, resume='auto')   # no checkpoint yet
@@ -1094,7 +1097,7 @@ def whole_run(tmp_path):
     path.write_bytes(path.read_bytes()[:-1]+b'x')
     with pytest.raises(ValueError, match='damaged'): read_checkpoint(path)
 
-@works('1C.52 a file is whole or is not there')
+@works('1C.52 a file is complete or does not exist')
 def atomic_write(tmp_path, monkeypatch):
     learn = resumable(tmp_path)
     learn.fit(1)
@@ -1103,13 +1106,13 @@ def atomic_write(tmp_path, monkeypatch):
     with pytest.warns(UserWarning, match='the disk is full'): learn.checkpoint.save(2, 0, '-other')
     assert {p.name:p.read_bytes() for p in learn.checkpoint.folder.iterdir()}==before
 
-@works('1C.53 a folder with an earlier run is not written over')
+@works('1C.53 a folder with an earlier run is not overwritten')
 def overwrite(tmp_path):
     resumable(tmp_path).fit(1)
     with pytest.raises(ValueError, match='earlier run'): resumable(tmp_path).fit(1)
     resumable(tmp_path, overwrite=True).fit(1)
 
-@works('1C.59 a model to be used elsewhere', '1C.72 exported at the end of a fit')
+@works('1C.59 a model for inference elsewhere', '1C.72 exported at the end of a fit')
 def export(tmp_path):
     learn = learner(path=tmp_path, cbs=ExportAtEnd('m.pt2'))
     learn.fit(1)
@@ -1127,7 +1130,7 @@ def threshold():
     learn.fit(1)
     assert learn.train_iter==3
 
-@works('1C.63 NaN in the loss', '1D.20 NaN or infinity end the fit, with a reason and the ends of all scopes')
+@works('1C.63 NaN in the loss', '1D.20 NaN or infinity ends the fit, with a reason and all after-events')
 def nan():
     for bad in (float('nan'), float('inf')):
         def spoil(cb): cb.learn.xb = (cb.learn.x*bad,)
@@ -1141,7 +1144,7 @@ def nan():
             with warnings.catch_warnings(): warnings.simplefilter('ignore'); learn.fit(2)
             assert weights(learn).isfinite().all() and learn.epoch==1
 
-@works('1C.64 speed: batches, samples, tokens and operations a second', '1C.65 how long the run will still take')
+@works('1C.64 speed: batches, samples, tokens and operations a second', '1C.65 the remaining time of the run')
 def speed():
     learn = learner(8, cbs=[SpeedMonitor('4ba', flops=1e6, peak_flops=1e12), RuntimeEstimator('4ba')])
     learn.fit(2)
@@ -1164,13 +1167,13 @@ def system_metrics():
     learn.fit(1)
     assert {'cpu_percent','memory_percent','disk_read_mb_per_sec','net_sent_mb_per_sec'}<={*learn.system_metrics.history[0]}
 
-@works('1C.70 activations, every so often, by hooks that go again')
+@works('1C.70 activations at an interval, by hooks that are removed')
 def activations():
     learn = learner(4, cbs=(cb := ActivationStats(every=2, modules=None)))
     learn.fit(1)
     assert len(cb.layer_stats(0)[0])==2 and not learn.model._forward_hooks
 
-@works('1C.73 outputs are let go as soon as there is a loss')
+@works('1C.73 outputs are freed as soon as there is a loss')
 def free_outputs():
     seen = []
     learner(cbs=[FreeOutputs(), at('after_batch', lambda cb: seen.append(cb.learn.pred is None), run_valid=False)]).fit(1)
@@ -1178,13 +1181,13 @@ def free_outputs():
 
 # 1D: pytorch-accelerated
 
-@works('1D.8 an epoch is over, trained and validated')
+@works('1D.8 after an epoch with training and validation')
 def epoch_over():
     seen = []
     events_of(at('after_epoch', lambda cb: seen.append(cb.learn.epoch)), n=2)
     assert seen==[0,1]
 
-@works('1D.16 a missing attribute is an ordinary AttributeError, that nobody swallows')
+@works('1D.16 a missing attribute raises an ordinary AttributeError, which is not swallowed')
 def missing_attribute():
     class Bad(Callback):
         def before_fit(self): self.nothing
@@ -1195,7 +1198,7 @@ def missing_attribute():
 def default_callbacks():
     assert [type(cb) for cb in learner().cbs]==[TrainEvalCallback, Recorder, NonFiniteCheck, ProgressCallback] and not learner(default_cbs=False).cbs
 
-@works('1D.25 modules besides the model move to its device')
+@works('1D.25 other modules move to the device of the model')
 def move_modules():
     class Loss(nn.Module):
         def __init__(self): super().__init__(); self.register_buffer('w', torch.ones(1))
@@ -1209,7 +1212,7 @@ def move_modules():
         learner(cbs=[MoveModules(), cb], loss_func=f).fit(0)
         assert {*moved}=={torch.device('cpu')} and len(moved)>=2   # a loss module is moved with the model
 
-@works('1D.26 an average of the weights, each step, validated and given back')
+@works('1D.26 an average of the weights, updated each step, used in validation, then swapped back')
 def ema():
     learn = learner(3, cbs=EMACallback(decay=.5, at_end=False, warmup=False))
     steps,valid = [],[]
@@ -1221,20 +1224,20 @@ def ema():
     with pytest.raises(ValueError): learn.fit(1, cbs=at('after_pred', throw(ValueError()), run_train=False))
     assert torch.equal(weights(learn), steps[-1])
 
-@works('1D.35 values that are known at training time, in a schedule')
+@works('1D.35 values of the run in a schedule')
 def values_of_the_run():
     learn = learner(5, cbs=TorchScheduler(lambda opt: torch.optim.lr_scheduler.OneCycleLR(opt, .1, total_steps=learn.n_epoch*len(learn.dls.train)), 'step'))
     learn.fit(2)
     assert len(learn.recorder.hps['lr'])==10
 
-@works('1C.57 seeds, and algorithms that repeat')
+@works('1C.57 seeds, and deterministic algorithms')
 def seeding():
     def run(): set_seed(5, reproducible=True); return torch.rand(3),random.random(),torch.backends.cudnn.deterministic
     flags = torch.backends.cudnn.deterministic,torch.backends.cudnn.benchmark
     try: (a,b,c),(d,e,f) = run(),run(); assert torch.equal(a, d) and b==e and c and f
     finally: torch.backends.cudnn.deterministic,torch.backends.cudnn.benchmark = flags
 
-@works("1D.39 seeds are the user's alone")
+@works('1D.39 seeds are left to the user')
 def seeds():
     set_seed(7)
     before = get_random_states()
@@ -1252,7 +1255,7 @@ def freezing():
     learn.unfreeze(); learn.fit(1)
     assert not torch.equal(net[0].weight, a)
 
-@works('1D.41 a callback that keeps predictions begins anew each epoch')
+@works('1D.41 a callback that stores predictions starts empty each epoch')
 def fresh_predictions():
     learn = learner(cbs=(cb := GatherPredsCallback()))
     for _ in range(2):
@@ -1261,7 +1264,7 @@ def fresh_predictions():
 
 # Small features of the four
 
-@works('1C.71 images, and what a model says, every so often')
+@works('1C.71 images, and outputs of the model, at an interval')
 def images():
     got,called = [],[]
     class Sink(Callback):
@@ -1271,7 +1274,7 @@ def images():
     learner(dls=DataLoaders(data, data), model=nn.Sequential(nn.Flatten(), nn.Linear(4, 1)), cbs=[ImageLogger('2ba', n=3), Sink, says]).fit(1)
     assert got==[(2, (3,1,2,2))] and called==[1,2]
 
-@served('`learn.load(path)` before `fit`, or at any event by `learn.on`: a callback of its own would say no more',
+@served('`learn.load(path)` before `fit`, or at any event by `learn.on`, which is as short as a callback would be',
         '1C.74 weights are loaded at an event')
 def load_at_an_event(tmp_path):
     a = learner(path=tmp_path)
@@ -1281,18 +1284,18 @@ def load_at_an_event(tmp_path):
     b.fit(1)
     assert same(a.model, b.model)
 
-served('a `MetricsLogger` writes the log of a submission, whose format is of one competition and changes each year; `ThresholdStopper` ends the run '
-       'at the target',
+served('the format of a submission is that of one competition and changes each year: a `MetricsLogger` of the user can write it, and '
+       '`ThresholdStopper` ends the run at the target',
        '1C.75 the log of a competition')
 
-@works('1D.32 saving when a schedule says so: before its decay, and a model for use after it')
+@works('1D.32 saving when a schedule says so: before its decay, and a model for inference after it')
 def saved_by_schedule(tmp_path):
     learn = resumable(tmp_path, every=lambda learn: learn.pct_train==.5)
     learn.fit(2)
     assert [int(n[5:13]) for n in names(learn.checkpoint)]==[6,3]
 
-@served("the Learner's own attributes, which are what the loop uses: a frozen copy of them can differ from what is done",
-        '1D.34 what a run is configured with', '0.19 by attributes')
+@served("the Learner's own attributes, which the loop uses: a frozen copy could differ from them",
+        '1D.34 the configuration of a run', '0.19 by attributes')
 def configuration():
     learn = learner(wd=.1)
     learn.fit(2)
@@ -1308,7 +1311,7 @@ def no_padding():
         learner().validate(dl=dl, cbs=[ShareBatches, at('after_loss', lambda cb: seen.extend(cb.learn.x[:,0].tolist()))])
     assert sorted(seen)==[*range(9)]
 
-@works('1D.27 batch norms over all processes')
+@works('1D.27 synchronized batch norms')
 def sync_batch_norms():
     net = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
     own = net[1]
@@ -1318,7 +1321,7 @@ def sync_batch_norms():
     assert net[1] is own
     with pytest.raises(RuntimeError, match='no process group'): learner(cbs=DistributedTrainer(sync_bn=True)).fit(1)
 
-@works('1C.68 memory: numbers, snapshots, and a dump when there is none left')
+@works('1C.68 memory: numbers, snapshots, and a dump when it runs out')
 def memory(monkeypatch, tmp_path):
     for k in ('_record_memory_history','_dump_snapshot'): monkeypatch.setattr(torch.cuda.memory, k, lambda *args, **kw: None)
     pretend_cuda(monkeypatch, observe_memory)
@@ -1329,7 +1332,7 @@ def memory(monkeypatch, tmp_path):
     assert [f.stem for f in snap.files]==['batches-1-2', 'oom-batch-3']
     if find_spec('psutil'): learner(cbs=(cb := MemoryMonitor('1ba'))).fit(1); assert len(cb.history)==3
 
-@works('1D.38 helpers for several processes: which one this is, one before the others, gathering parts of unequal length')
+@works('1D.38 helpers for several processes: rank, one process first, gathering tensors of unequal length')
 def processes():
     x = torch.arange(3)
     assert (rank_distrib(), num_distrib())==(0, 1) and maybe_gather(x) is x and rank0_first(lambda a, b=0: a+b, 1, b=2)==3
@@ -1346,7 +1349,7 @@ added = '''before_evaluate before_predict before_fetch after_fetch after_exhaust
 
 # 0: where the documentation of one of the four differs from its behaviour
 
-@works('0.13 what is shown of the loop comes from the table of events')
+@works('0.13 the printed loop comes from the table of events')
 def shown_events():
     shown = [l.split()[0] for l in learner().show_training_loop().splitlines()]
     assert [e for e in shown if e in event.declared]==[e for e in event.declared if not e.endswith(('_model','_checkpoint'))]
@@ -1359,7 +1362,7 @@ def other_name():
     learn.add_cb(type('Old', (Callback,), dict(after_cancel_valid=lambda self: called.append('heard')))).fit(1)
     assert called==['heard'] and event.after_cancel_valid=='after_cancel_validate'
 
-@works('0.17 metrics of training are those that begin with train_')
+@works('0.17 metrics of the training phase start with train_')
 def prefix():
     def strained(p, y): return (p-y).abs().mean()
     learn = learner(metrics=strained)

@@ -137,7 +137,7 @@ def test_under_virtual_shards(processes):
 # what ends one process ends all of them within seconds, with the reason
 
 def _ended(rank, world, path, how, at, trainer=None):
-    "The second of them fails, is killed, or hangs; writes what the others said, and when"
+    "Process 1 fails, is killed, or hangs; the others write what they raised, and when"
     def ends(cb):
         if rank!=1 or (cb.learn.epoch!=1 and at!='before_fit') or (at in event.in_batch and cb.learn.iter!=1): return
         if how=='killed': os.kill(os.getpid(), signal.SIGKILL)
@@ -150,7 +150,7 @@ def _ended(rank, world, path, how, at, trainer=None):
         raise
 
 def _said(path, how, at, world=2, trainer=None):
-    ctx = torch.multiprocessing.get_context('fork')   # nobody ends the others, as torchrun would
+    ctx = torch.multiprocessing.get_context('fork')   # no launcher ends the others, as torchrun would
     ps = [ctx.Process(target=_inside, args=(r, world, path/'store', _ended, (path, how, at, trainer))) for r in range(world)]
     for p in ps: p.start()
     ps[0].join(30)
@@ -213,10 +213,10 @@ def _uneven(rank, world, known):
 @pytest.mark.parametrize('known', [True, *slow(False)])
 def test_the_shortest_data_ends_the_epoch(processes, known): processes(2, _uneven, known)
 
-# points at which nobody decides anything are left out
+# points at which no callback can decide anything are skipped
 
 def _points(cbs):
-    "At which points of a batch the processes ask each other, with these callbacks"
+    "The points of a batch at which the processes agree, with these callbacks"
     from learnkit.processes.agreement import _find_cbs_that_may_differ, _could_decide, _find_events_before
     learn = learner()
     learn.add_cbs(cbs)
@@ -230,15 +230,15 @@ class Clips(GradientClip):
 def test_a_fit_with_callbacks_that_do_the_same_everywhere_does_not_ask_in_each_batch():
     def alike(): return [ParamScheduler(one_cycle(.1)), GradientClip(), EMACallback(), MixedPrecision('bf16')]
     assert _points(alike())==[]
-    assert _points([*alike(), Callback(before_batch=lambda cb: None)])==['before_pred']   # before the backward pass, if nothing is exchanged in the forward pass
+    assert _points([*alike(), Callback(before_batch=lambda cb: None)])==['before_pred']   # before the backward pass, if the forward pass has no collective
     assert _points([SkipNaN(), StopAfter('30m')])==['before_pred','before_backward','before_step','after_batch'] and _points([SkipNaN(wait=False)])==[]
     for name in ('after_batch','after_cancel_batch','after_read_losses','nonfinite_loss'): assert _points([Callback(**{name:lambda cb: None})])==['after_batch']
-    assert _points([Clips])==['before_step']   # what it does is its own
+    assert _points([Clips])==['before_step']   # its own code decides
     Clips.acts = 'alike'
     try: assert _points([Clips])==[]
     finally: del Clips.acts
 
-# what comes from elsewhere than a callback is told in a later batch, the same one in all
+# a decision that is not made by a callback takes effect in a later batch, the same one in all processes
 
 def _elsewhere(rank, world, how):
     def stops(): rank==1 and learn.train_iter==4 and learn.stop('enough')
@@ -260,7 +260,8 @@ def _elsewhere(rank, world, how):
 def test_a_stop_from_elsewhere_is_one_of_all(processes, how): processes(2, _elsewhere, how)
 
 def _counting(f, part=lambda: None):
-    "What `f` sends in this thread: at which points the processes ask each other, objects, collectives of PyTorch's, and questions to the store, of each `part`"
+    """What `f` sends in this thread, by `part`: points of agreement, objects, PyTorch's collectives, and requests to
+    the store"""
     sent,me = {k:Counter() for k in ('asked','objects','collectives','store')},threading.get_ident()
     def count(kind, what): threading.get_ident()==me and sent[kind].update([(part(), what) if part() else what])
     def counted(kind, o, k): f = getattr(o, k); m.setattr(o, k, lambda *args, **kw: (count(kind, args[1] if k=='_agree_at' else k), f(*args, **kw))[1])
@@ -291,7 +292,7 @@ def _messages_of_a_step(rank, world):
     assert sent=={'_broadcast_coalesced':1 + 6 + 2 + 1}, sent   # weights; buffers in each batch, at the end of each phase and of the fit
     asked,*more = fit(before_batch=1)
     assert asked=={**ends, 'before_backward':6, 'after_batch':asked['after_batch']} and more==[objects, sent], asked
-    asked,*more = fit(after_epoch=1)   # who hears the end of an epoch may decide something before its row is written
+    asked,*more = fit(after_epoch=1)   # a handler of `after_epoch` may decide something before its row is written
     assert asked=={**ends, 'after_exhaust':4, 'after_epoch':4, 'after_fit':2, 'after_batch':asked['after_batch']} and more==[objects, sent], asked
 
 class Parts(list):
@@ -317,7 +318,7 @@ def _messages_of_a_fit(rank, world):
     weights = {(k,'_broadcast_coalesced'):n for k,n in dict(start=4, steps=10, end=4).items()}   # and buffers
     assert collectives==weights, collectives
     meeting = dict(set=2, add=2, get=2, multi_get=1, compare_set=1, delete_key=2)
-    assert store=={**{('start', k):n for k,n in meeting.items()}, ('end', 'add'):2}, store   # process 0 asks for the warnings of others
+    assert store=={**{('start', k):n for k,n in meeting.items()}, ('end', 'add'):2}, store   # process 0 reads the warnings of others
 
 @pytest.mark.parametrize('f', [_messages_of_a_step, _messages_of_a_fit])
 def test_few_messages(processes, f): processes(2, f)
@@ -325,7 +326,7 @@ def test_few_messages(processes, f): processes(2, f)
 @pytest.mark.slow
 def test_they_ask_now_and_then(processes): processes(2, _messages_of)
 
-# what a validation within an epoch decides holds from that batch on; a NaN of one process is left out by all
+# a decision of a validation within an epoch takes effect from that batch on; all skip a NaN of one process
 
 def _within_an_epoch(rank, world):
     def run(who):
@@ -376,7 +377,7 @@ def _at_first(rank, world, kw, hook):
 @pytest.mark.parametrize('kw, hook', [({}, False), *slow(({}, True), (dict(find_unused_parameters=True), False), (dict(static_graph=True), False))])
 def test_a_cancel_of_one_process_before_its_first_batch(processes, kw, hook): processes(2, _at_first, kw, hook)
 
-# who fails while the others exchange objects: they hear of it at once
+# a process fails while the others gather objects: they raise at once
 
 def _fails_beside_an_exchange(rank, world):
     def fails(cb):

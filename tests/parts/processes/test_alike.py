@@ -145,7 +145,7 @@ def test_loaders_that_differ_are_reported(processes): processes(2, _other_loader
 
 def _uneven(rank, world):
     learn = learner(nn.Sequential(nn.Linear(4,8), nn.ReLU(), nn.Linear(8,1)), cbs=FullyShard(8))
-    own = TensorDataset(*data(24)[rank*9:9+rank*15])   # 9 and 15 items
+    own = TensorDataset(*data(24)[rank*9:9+rank*15])   # 9 and 15 samples
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         preds,targs = learn.get_preds(dl=DataLoader(own, 4))

@@ -1,4 +1,4 @@
-"Processes of a machine exchange numbers in shared memory: none reads half a message or waits for an ended process."
+"Processes of a machine share values in memory: none reads half a message or waits for a process that has ended."
 import os, random, time
 from datetime import timedelta
 
@@ -74,7 +74,7 @@ def test_half_a_message_is_none(tmp_path):
         whole = board.memory[:]
         assert board.read(0, 1)[0][:2]==[7, 8] and board.read(0, 1)[1]==b'data' and board.read(0, 2) is None and board.read(1, 1) is None
         at = board._find_offset(0, 1)
-        for i in (at, at+9, at+16, at+19, at+25, at+27*8-1, at+27*8+3):   # the checksum, its number, the length twice, what it says
+        for i in (at, at+9, at+16, at+19, at+25, at+27*8-1, at+27*8+3):   # the checksum, its number, the length twice, the text
             board.memory[:] = whole
             board.memory[i] ^= 1
             assert board.read(0, 1) is None, i

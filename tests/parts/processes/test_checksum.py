@@ -25,7 +25,7 @@ def learner(model=None, train=None, opt=torch.optim.SGD, loss=None, **kw):
 
 def alike(learn): return torch.equal(*everywhere(weights(learn.model)))
 
-# what one process does differently, and what is said of it
+# what one process does differently, and the message about it
 
 class OfOne(Callback):
     "Calls `f(learn)` at an event of the second epoch, in process 1"

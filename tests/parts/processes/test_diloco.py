@@ -1,4 +1,4 @@
-"""DiLoCo, of processes or islands of processes, equals a plain PyTorch loop, also if resumed within a round."""
+"""DiLoCo, with processes or islands of processes, equals a plain PyTorch loop, even if resumed within a round."""
 import copy, warnings
 from datetime import timedelta
 
@@ -37,7 +37,7 @@ def learner(n=7, model=None, **kw):
 
 def fit(learn, *cbs, n=2, shard=False, **kw): learn.fit(n, cbs=[DistributedTrainer(shard=shard, timeout=30), *cbs], **kw); return learn
 def shared(n=7, **kw):
-    "A Learner with data that is divided"
+    "A Learner whose data are sharded"
     learn = learner(**kw)
     x,y = (torch.cat(ts) for ts in zip(*batches(2*n, 0)))
     learn.dls = DataLoaders(DataLoader(TensorDataset(x, y), 6, shuffle=True), learn.dls.valid)
@@ -62,7 +62,7 @@ def processes(tmp_path):
     def run(f, *args, world=2): torch.multiprocessing.start_processes(_inside, (world, tmp_path/'store', f, args), nprocs=world, start_method='fork')
     return run
 
-# by hand
+# a hand-written loop
 
 def by_hand(n, every, lr, mom, epochs=2, clip=None, acc=1, bn=True, island=1):
     "The paper's algorithm with PyTorch's optimizers; rounds end with an epoch, and batch norm statistics are averaged"
@@ -195,7 +195,7 @@ def _sends(rank):
     broadcast = dist._broadcast_coalesced
     dist._broadcast_coalesced = lambda *args: (broadcasts.append(args), broadcast(*args))
     class Hears(Callback):
-        "Of the last step of a round it hears with the weights of the next one"
+        "`after_step` of the last step of a round sees the averaged weights"
         acts = 'nothing'
         def after_step(self): assert same(trained(self.learn.model))==(self.learn.train_iter%5==4)
     def average_tensors(ts, *groups): sent.append(sum(t.numel() for t in ts)); real(ts, *groups)
@@ -219,7 +219,8 @@ def test_nothing_is_sent_within_a_round(processes): processes(_sends)
 # within a round
 
 def _validates(rank, path):
-    "A validation within a round is of the model of the last meeting, the same in all processes, and changes nothing"
+    """A validation within a round uses the weights of the last synchronization, the same in all processes, and changes
+    nothing"""
     whole = fit(learner(8), DiLoCo(4))
     class Looks(Callback):
         acts = 'nothing'
@@ -329,7 +330,7 @@ def test_a_cancel_of_one_process_ends_the_round_in_all_islands(processes): proce
 def _fails(rank):
     "An error in one process while the other waits for a synchronization"
     class Fails(Callback):
-        acts = 'nothing'   # so nobody asks before the meeting
+        acts = 'nothing'   # so the processes do not agree before the synchronization
         def before_pred(self):
             if self.training and self.learn.train_iter==4 and rank: raise ZeroDivisionError
     with pytest.raises(ZeroDivisionError if rank else ProcessFailed): fit(learner(7), DiLoCo(5), Fails())

@@ -120,7 +120,7 @@ def _own_wrapper(rank, world):
         assert of_all==sorted([*range(16)]*(2 if name=='own' else 1)), (name, of_all)
 
 def test_what_a_model_wrapped_already_trains_on(processes):
-    "Each sample twice an epoch, without a word, though a plain model divides the data"
+    "It trained on each sample twice an epoch, without a warning; with a plain model the data are sharded"
     processes(2, _own_wrapper)
 
 @pytest.mark.parametrize('make', [lambda x,y: dict(x=x, y=y), lambda x,y: ((x, dict(more=x)), y), lambda x,y: dict(x=x, n=torch.tensor(3), names=['a']*len(x), y=y)])
@@ -201,7 +201,7 @@ def test_a_loader_that_a_callback_replaces_is_sharded(processes):
     processes(2, _replaces)
 
 class Assigns(Callback):
-    "Assigns to `learn.dl` in `before_train`, in its order; notes the rows of each epoch"
+    "Assigns to `learn.dl` in `before_train`, in its order; records the rows of each epoch"
     def __init__(self, make, order=0): self.make,self.order,self.rows = make,order,[]
     def before_train(self):
         self.rows.append([])
@@ -241,7 +241,7 @@ def _assigns(rank, world):
     assert epochs==[[0, 1, 2, 3]]*2
 
 def test_a_loader_that_is_assigned_in_before_train_is_sharded(processes):
-    "Each process trained on all of it, silently; and its sampler was not told the epoch"
+    "Each process trained on all of it, without a warning; and `set_epoch` of its sampler was not called"
     processes(2, _assigns)
 
 def _shows(rank, world):
@@ -313,7 +313,7 @@ def _resumes(rank, world, path, *cbs):
 def test_resume(processes, tmp_path): processes(2, _resumes, tmp_path)
 
 class Counts(Callback):
-    "Has counted something else in each process, and weighs the loss with it"
+    "Counts something different in each process, and weights the loss with it"
     saves = 'n','seen'
     n,seen = 0,None
     def after_loss(self):
@@ -326,7 +326,7 @@ class Counts(Callback):
 def test_resume_with_callbacks_that_differ(processes, tmp_path): processes(2, _resumes, tmp_path, Counts)
 
 def _one_is_told(rank, world, path, epoch, training):
-    "A signal that one of them gets, ends all of them after the same batch; resumed, they end like those that nobody stopped"
+    "A signal to one process ends all after the same batch; resumed, they end like an uninterrupted run"
     ds = data(22)
     def run(folder, *cbs, **kw):
         torch.manual_seed(1)
@@ -351,7 +351,7 @@ def _one_is_told(rank, world, path, epoch, training):
 @pytest.mark.parametrize('epoch,training', [(1, True), *slow((1, False), (0, False), (2, True), (2, False))])
 def test_a_signal_to_one_of_them_ends_all(processes, tmp_path, epoch, training): processes(2, _one_is_told, tmp_path, epoch, training)
 
-# what can be divided, and what can not
+# loaders that can be sharded, and those that cannot
 
 def test_shard_loader():
     ds = data(10)
@@ -389,7 +389,7 @@ def test_norms_are_converted_and_put_back():
     assert sync_norms(nn.Linear(1,1))=={}
 
 def _syncs(rank, world):
-    "On the CPU the layers refuse to run: so the fit fails in its first batch, and what is seen there is put back"
+    "On the CPU the layers raise: so the fit fails in its first batch, and the layers seen there are replaced again"
     ds = data(8)
     learn = learner(DataLoader(ds, 4), DataLoader(ds, 4))
     norm,seen = learn.model[1],[]
@@ -477,7 +477,7 @@ def test_processes_stop_and_validate_at_the_same_batch(processes, much, every):
     "By the clock of the fastest, or by its tokens: each for itself would wait for the others forever"
     processes(2, _stops, much, every)
 
-# epochs that go on in the data
+# epochs that continue in the data
 
 def _steps_go_on(rank, world):
     ds,seen = data(14),[]
@@ -515,10 +515,10 @@ def _resumes_accumulating(rank, world, folder):
 @pytest.mark.slow
 def test_gradients_of_each_process_are_in_a_checkpoint(processes, tmp_path): processes(2, _resumes_accumulating, tmp_path)
 
-# a run goes on in another number of processes
+# a run continues in a different number of processes
 
 class Cut(PowerCut):
-    "Notes the items that are trained, and breaks off after batch `n` of the run"
+    "Records the samples of training batches, and interrupts the run after batch `n`"
     order = 200
     def __init__(self, n, seen): super().__init__(); self.n,self.seen = n,seen
     def after_batch(self):
@@ -526,7 +526,7 @@ class Cut(PowerCut):
         if self.learn.training and self.learn.train_iter==self.n: raise KeyboardInterrupt
 
 def _goes_on(rank, world, path, n, much, bs):
-    "Trains up to batch `n`, None: to the end; notes the items in a file"
+    "Train up to batch `n`, or to the end if it is None; write the samples to a file"
     torch.manual_seed(1)
     ds = TensorDataset(torch.arange(96.)[:,None].expand(96, 4)/96, torch.zeros(96, 1))
     learn,seen = learner(DataLoader(ds, bs, shuffle=True), DataLoader(ds, 8), path=path),[]
@@ -539,7 +539,7 @@ def _goes_on(rank, world, path, n, much, bs):
 @few(0, 3)
 @pytest.mark.parametrize('first,then,much', [(2, 1, 2), (1, 2, 2), (2, 4, 2), (4, 2, '10ba'), (2, 1, '20ba')])
 def test_continues_in_another_number(processes, tmp_path, first, then, much):
-    "Each process has batches of 4 of 96 items: a break in the second epoch, when half of it is done"
+    "Each process has batches of 4 of 96 samples; the run is interrupted in the middle of the second epoch"
     half = 96//4//first//2
     def run(world, n):
         if world>1: processes(world, _goes_on, tmp_path, n, much, 4)
@@ -558,14 +558,15 @@ def test_continues_in_another_number(processes, tmp_path, first, then, much):
 
 @pytest.mark.slow
 def test_the_same_batches_in_another_number(processes, tmp_path):
-    "Each step has 8 items as before, so the position stays"
+    "Each step has 8 samples as before, so the position stays"
     processes(2, _goes_on, tmp_path, 18, 2, 4)
     _goes_on(0, 1, tmp_path, None, 2, 8)
     seen,said,n = torch.load(tmp_path/'seen1-0', weights_only=False)
     assert len(seen)==6 and n==24 and any('had 2 processes and continues with 1: the data is sharded differently' in w for w in said)
 
 def _four_go_on(rank, world, path):
-    "DistributedDataParallel formed its buckets anew after the first batch: then more than two processes sum in another order"
+    """DistributedDataParallel rebuilt its buckets after the first batch: then more than two processes sum in a
+    different order"""
     def run(where, n=None):
         torch.manual_seed(1)
         learn = learner(DataLoader(data(96), 4, shuffle=True), DataLoader(data(9), 3), path=path/where)
@@ -590,7 +591,7 @@ def _limits_waits(rank, world):
 def test_collectives_fail_after_the_timeout_of_the_fit(processes): processes(4, _limits_waits)
 
 def _forms_buckets(rank, world):
-    "… by gradients of zero, of which nobody else knows; none are needed for a model that fits into the first bucket"
+    "Gradients of zero form the buckets, unseen by callbacks; a model that fits into the first bucket needs none"
     def wrapped(change=lambda m: None, **kw):
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
@@ -646,7 +647,7 @@ def _lacks_private_functions(rank, world, path):
 def test_without_private_functions_it_is_slower_and_right(processes, tmp_path): processes(2, _lacks_private_functions, tmp_path)
 
 def _own_lists(rank, world, path):
-    "Process 1 compared its data with that of process 0, and was refused"
+    "Process 1 compared its data with that of process 0, and raised"
     def run(where, n=None, add=0.):
         torch.manual_seed(1)
         batches = [(x+rank*(1+add), y-rank) for x,y in DataLoader(data(24), 4)]
@@ -656,7 +657,7 @@ def _own_lists(rank, world, path):
         return state(learn.model)
     whole = run('whole')
     run('cut', 7)
-    with pytest.raises(ValueError, match='another run.*training data is'): run('cut', add=.5)   # the data of process 1 is other data: both hear of it
+    with pytest.raises(ValueError, match='another run.*training data is'): run('cut', add=.5)   # process 1 has different data: both raise
     assert torch.equal(run('cut'), whole)
 
 def test_data_of_each_process_continues(processes, tmp_path): processes(2, _own_lists, tmp_path)

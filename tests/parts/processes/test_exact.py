@@ -35,7 +35,7 @@ def processes(tmp_path):
     def run(world, f, *args): torch.multiprocessing.start_processes(_inside, (world, tmp_path/'store', f, args), nprocs=world, start_method='fork')
     return run
 
-# data of n rows in every kind of loader: what makes it, the rows of each batch, and whether the data set has an order
+# data of n rows in every kind of loader: what makes it, the rows of each batch, and whether the dataset has an order
 
 def data(n):
     g = torch.Generator().manual_seed(n)
@@ -94,7 +94,7 @@ def metrics(n): return [accuracy, Perplexity(), F1Score(average='macro', zero_di
                        torchmetrics.Accuracy('multiclass', num_classes=3), auroc() if n>1 else torchmetrics.F1Score('multiclass', num_classes=3),   # it fails for one row
                        batch_rmse]
 auroc = partial(torchmetrics.AUROC, 'multiclass', num_classes=3, thresholds=None)
-def batch_rmse(p, t): return ((p.softmax(1)-F.one_hot(t, 3))**2).mean().sqrt()   # depends on how the rows are divided into batches
+def batch_rmse(p, t): return ((p.softmax(1)-F.one_hot(t, 3))**2).mean().sqrt()   # depends on how the rows are split into batches
 
 def oracle(x, y, rows):
     "The same values in plain PyTorch and scikit-learn"
@@ -119,7 +119,7 @@ def _measures(rank, world, cases):
     for n,bs,kind in cases:
         (x,y),(dl,rows,read,order),where = data(n),kinds(n, bs)[kind],(world, n, bs, kind)
         learn = learner(DataLoader(TensorDataset(*data(8)), 4), dl, metrics=metrics(n))
-        if rows==[]:   # refused as in one process, in all of them
+        if rows==[]:   # raises in all processes, as in a single one
             with pytest.raises(ValueError, match='yielded no batch'): learn.validate()
         else: _equal_to(oracle(x, y, rows or read), [*learn.validate()], rows is None, where)
         _predicts(learn, dl, read, order, x, y, where)
@@ -151,7 +151,7 @@ def _predicts(learn, dl, read, order, x, y, where):
 
 names = [*kinds(1, 1)]
 def spread(lengths, bs, shift=0):
-    "A kind of loader for each length, in turn; all of them with LEARNKIT_SWEEP=1"
+    "A kind of loader for each length, round-robin; all of them with LEARNKIT_SWEEP=1"
     return [(n, bs(n), kind) for i,n in enumerate(lengths) for kind in (names if os.environ.get('LEARNKIT_SWEEP') else [names[(i+shift)%len(names)]])]
 
 @pytest.mark.parametrize('world,cases', [(2, spread([7,3,1,4,5,9,2,6,3], lambda n: 1 + n%3)), *slow(*((w, spread(range(*r), lambda n: 1 + n%4, 3*w)) for w,r in ((2, (41,)), (3, (2, 41, 2)), (4, (1, 41, 2)))), (3, [(0, 2, kind) for kind in names]))])
@@ -160,7 +160,8 @@ def test_as_one_process(processes, world, cases): processes(world, _measures, ca
 # within a fit
 
 def _fits(rank, world, cases, path):
-    "The validation phase, callbacks that predict in it, and what is called within it, with checkpoints and a limit beside it"
+    """The validation phase, callbacks that predict in it, and methods called within it, also with checkpoints and a
+    limit"""
     warnings.simplefilter('ignore')
     for n,bs,kind in cases:
         (x,y),(dl,_,read,order),where = data(n),kinds(n, bs)[kind],(world, n, bs, kind)
@@ -180,7 +181,7 @@ def _fits(rank, world, cases, path):
         for preds,targs in (fetch.preds, within[-1][1]): assert torch.equal(preds, outs[to]) and torch.equal(targs, y[idxs][to]), where
         first,*others = everywhere(torch.tensor([r[k] for r in learn.recorder.history for k in ('train_loss','valid_loss')], dtype=torch.float64))
         assert within[-1][2] and all(torch.equal(first, o) for o in others), where   # the data are the user's own
-        # so many batches of all processes, by whoever says it
+        # a limit counts the batches of all processes, whether a callback or the loop sets it
         for cb in (LimitBatches(valid=2), Callback(before_validate=lambda cb: cb.learn.batches.stop_at(2))):
             gather = GatherPredsCallback()
             learn.fit(1, lr=0., cbs=[gather, cb])
@@ -263,7 +264,7 @@ def _odd(rank, world, path):
     learn = learn_(DataLoader(ds, 2, num_workers=1, persistent_workers=True))
     learn.fit(2, lr=0., cbs=[gather := GatherPredsCallback(), Callback(before_validate=lambda cb: cb.learn.epoch or cb.learn.batches.stop_at(1))])
     assert [r['valid_loss'] for r in learn.recorder.history]==pytest.approx([F.cross_entropy(Trunk()(x[:2]), y[:2]).item(), want[0]], rel=1e-5) and torch.equal(gather.targets, y)
-    # the parts of a user who divides himself, of any length: means are over all, predictions are those of the part
+    # the user shards the data, in shards of any length: means are over all of it, predictions are those of the shard
     xr,yr = x[rank::world],y[rank::world]
     twin = Trunk()
     with torch.no_grad(): own,all_ = twin(xr),F.cross_entropy(twin(x), y).item()
@@ -290,7 +291,7 @@ def _interprets(rank, world):
     interp = Interpretation.from_learner(learn)
     with torch.no_grad(): losses = F.cross_entropy(Trunk()(x), y, reduction='none')
     assert torch.allclose(interp.losses, losses, atol=1e-6) and torch.equal(interp.top_losses()[1], losses.argsort(descending=True))
-    if rank==0: assert torch.equal(interp[[3,5]][0], x[[3,5]])   # to look at something, and to predict an item, needs nobody else
+    if rank==0: assert torch.equal(interp[[3,5]][0], x[[3,5]])   # one process alone can show samples and predict one
     if rank==world-1: assert torch.allclose(learn.predict(x[4])[-1], Trunk()(x[4]), atol=1e-6)
     res = learn.lr_find(num_it=20, show_plot=False)
     found = everywhere(torch.tensor([res.valley, *learn.recorder.lr_curve.losses], dtype=torch.float64))

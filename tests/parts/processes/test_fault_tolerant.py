@@ -89,7 +89,7 @@ def test_rows_that_a_lost_process_did_not_write_are_added(tmp_path):
     assert log.read_bytes().splitlines(True)==whole
 
 def test_a_frozen_writer_keeps_its_files_until_it_ends(tmp_path):
-    "The next one goes on without writing, says so once, and takes over as soon as the files are free"
+    "The next one continues without writing, warns once, and takes over as soon as the files are free"
     ft,lock,files = FaultTolerant('http://127.0.0.1:1'),FileLock(),CSVLogger()
     lock.acquire(tmp_path/'.history.csv.lock', 'history.csv', 'wait')
     learn = Learner(DataLoaders.from_tensors(torch.zeros(4, 1), torch.zeros(4, 1), bs=2), nn.Linear(1, 1), nn.MSELoss(), path=tmp_path, cbs=[ft, files])
@@ -131,7 +131,7 @@ needs_torchft = pytest.mark.skipif(find_spec('torchft') is None, reason='it need
 fork = multiprocessing.get_context('fork')
 
 class Pace(Callback):
-    "Holds a process at batch `until.value`, and notes where it is"
+    "Holds a process at batch `until.value`, and records where it is"
     acts = 'nothing'
     def __init__(self, i, house): self.i,self.house = i,house
     def before_batch(self):
@@ -178,7 +178,7 @@ class House:
             self.until.value += step
             time.sleep(pause)
     def let_in(self, *i):
-        "Let the others go on slowly until these have come"
+        "Let the others continue slowly until these have joined"
         for k in i: self.wait(k, 1, step=1, pause=.3)
     def go(self, batch=10**6): self.until.value = batch
     def ends(self, n):
@@ -212,10 +212,10 @@ everything = [lambda: GradientAccumulation(12), lambda: GradientClip(.5), lambda
 @needs_torchft
 @pytest.mark.slow
 def test_processes_that_are_killed_and_come_train_as_one(tmp_path):
-    "Every row, loss and weight is that of a quiet run; checkpoints, log and best model are those of whoever was there"
+    "Every row, loss and weight is that of an undisturbed run; checkpoints, log and best model have no gap"
     one = quiet(tmp_path/'quiet', model=net, cbs=everything, fit=Learner.fit_one_cycle)
     ends = disturbed(tmp_path/'loud', model=net, cbs=everything, fit=Learner.fit_one_cycle)
-    assert {*ends}=={1, 3} and ends[1][3]==ends[3][3]   # to the bit
+    assert {*ends}=={1, 3} and ends[1][3]==ends[3][3]   # bit for bit
     same_rows(ends[1][2], ends[3][2], tol=0)
     assert [*ends[1][:2]]==one[:2] and (ends[1][4], ends[3][4])==(0, 1)
     same_rows(ends[1][2], one[2])
@@ -225,7 +225,7 @@ def test_processes_that_are_killed_and_come_train_as_one(tmp_path):
 
 @needs_torchft
 def test_the_lighthouse_is_queried_again(monkeypatch):
-    "Of two processes one comes late: the first has asked in vain, also with a torchft in which a private name is gone"
+    "One of two processes joins late, when the first query has failed, even with a torchft without a private name"
     import torchft
     from torchft.coordination import LighthouseServer
     for renamed in (False, True):

@@ -66,7 +66,7 @@ def check(folder, said, out, err='', same=None, world=2):
     assert (together.format(said) if said else 'epoch') in out and sum(bool(re.match(r'\d +\d', o)) for o in lines)==3, out
     assert not any('Warning' in l or 'Error' in l or 'TCPStore' in l for l in err.splitlines()), err   # process 0 keeps the store until the others have left
     rows = [json.loads(o) for o in (folder/'out'/'log.jsonl').read_text().splitlines()]
-    n = 13 if world==1 else 7   # of 401 items in batches of 32
+    n = 13 if world==1 else 7   # of 401 samples in batches of 32
     assert [r['step'] for r in rows]==[0, n, 2*n, 3*n]
     saved = sorted(p.name for p in (folder/'out'/'checkpoints'/'fit-1').glob('*.pth'))
     assert saved==[f'step-{i:08}{"-final"*(i==3*n)}.pth' for i in (*range(5, 3*n, 5), 3*n)][-3:]
@@ -85,7 +85,8 @@ def two(tmp_path_factory):
 def test_variables(tmp_path, two, of, said): check(tmp_path, said, *fork(tmp_path, of(0), of(1)), two)
 
 def test_one_of_an_elastic_launch(monkeypatch):
-    "`torchrun --nnodes 1:2` begins with one process: a script that names DistributedTrainer trains alone until another one comes; without a launcher it is told to use one"
+    """`torchrun --nnodes 1:2` starts with one process: a script with DistributedTrainer trains alone until a second
+    one joins; without a launcher it raises"""
     from learnkit.all import DataLoaders, DistributedTrainer, Learner
     def fit(*cbs):
         torch.manual_seed(0)
@@ -127,7 +128,8 @@ def test_notebook(tmp_path, two):
 
 @pytest.mark.slow
 def test_ray(tmp_path, two):
-    "Ray makes the group itself; its workers say what they print to the driver, with their number (and log it once more, on stderr)"
+    """Ray makes the group itself; its workers send what they print to the driver, with their number (and log it again
+    on stderr)"""
     pytest.importorskip('ray.train')
     out,err = started(tmp_path, sys.executable, script.parent/'ray_train.py', 2, tmp_path, RAY_TRAIN_V2_ENABLED=1)
     said = [re.sub(r'\(RayTrainWorker pid=\d+\) ', '', re.sub(r'\x1b\[\d+m', '', o)) for o in out.splitlines() if 'RayTrainWorker' in o]
@@ -143,7 +145,7 @@ def blocks(kind):
         yield from ((p.stem, b) for b in re.findall(rf'^```{kind}\n(.*?)^```', text, re.M|re.S))
 
 def test_yaml():
-    "The YAML of the pages can be read, and says how many processes there are"
+    "The YAML of the pages can be read, and has the right number of processes"
     yaml = pytest.importorskip('yaml')
     files = [yaml.safe_load(b) for _,b in blocks('yaml')]
     assert [f.get('kind', 'Accelerate') for f in files]==['Accelerate', 'PyTorchJob', 'PersistentVolumeClaim']

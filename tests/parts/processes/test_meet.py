@@ -30,7 +30,7 @@ def _inside(rank, world, path, seconds, f, args):
 
 @pytest.fixture
 def said(tmp_path):
-    "What each process says in the end, what it warned of, and how long the longest took"
+    "The last output of each process, its warnings, and the longest time"
     def run(world, f, *args, seconds=20):
         ctx = torch.multiprocessing.get_context('fork')
         ps = [ctx.Process(target=_inside, args=(r, world, tmp_path, seconds, f, args)) for r in range(world)]
@@ -65,7 +65,8 @@ def test_processes_that_do_different_things_say_so_at_once(said, first, second, 
     assert texts==[f'RuntimeError: the processes call different functions: `learn.{names[0]}` in process 0; `learn.{names[1]}` in process 1']*2 and took<5
 
 def _as_the_other_waits(call, learn):
-    "A busy machine may take a second to bring the other process to its barrier: the warning would say where it was before"
+    """A busy machine may take a second to bring the other process to its barrier: the warning would name an earlier
+    place"""
     others = get_watch().others
     while not (word := others.last_report(1)) or 'in `barrier`' not in word.location:
         time.sleep(.05)
@@ -82,7 +83,7 @@ def test_a_call_in_one_process_while_the_other_waits_elsewhere(said, call):
     assert len(warned)==1 and 'waits in `' in warned[0] and 'process 1 is at line' in warned[0] and 'of test_meet.py, in `barrier`' in warned[0], warned
 
 def _join_a_third(learn):
-    "Two of three exchange something of their own for longer than a tenth of the timeout, and come then"
+    "Two of three processes use a group of their own for longer than a tenth of the timeout, and come then"
     if dist.get_rank()==2: time.sleep(4)
     dist.barrier(group=learn.pair)
     learn.validate()
@@ -105,7 +106,7 @@ def _one_is_killed(rank, how):
 
 @pytest.mark.parametrize('how', [_killed, *slow(_killed_later)])
 def test_one_that_was_killed_is_known_at_once(tmp_path, how):
-    "Long before the timeout, and only that one is named; what it says as its Learner is made is enough for that"
+    "Long before the timeout, and only that one is named; its first report, as its Learner is made, is enough"
     ctx = torch.multiprocessing.get_context('fork')
     ps = [ctx.Process(target=_inside, args=(r, 3, tmp_path, 600, _one_is_killed, (how,))) for r in range(3)]
     for p in ps: p.start()
@@ -153,10 +154,10 @@ def test_a_call_of_one_process_in_a_fit_of_all(said, tmp_path, what):
 
 @pytest.mark.slow
 def test_a_call_of_one_process_while_the_other_continues_to_its_next_batch(said, tmp_path):
-    "As it was said that the callback does the same everywhere, nobody asked after it"
+    "The callback was declared to do the same everywhere, so the processes did not agree after it"
     texts,_,took = said(2, _in_a_fit, _validates, tmp_path, 'after_pred', True)
     waited = 'ProcessFailed: process 0 waited at `before_validate`, epoch 1, and '
-    # either process may be the first to end its wait, and the other one then says that
+    # either process may be the first to end its wait, and the message of the other one then says that
     places = '`before_backward`','`_do_grad_opt`'   # which calls the backward pass
     first = texts[0].startswith(tuple(f'{waited}process 1 is in {place}' for place in places))
     second = texts[0].startswith(waited+'the others no longer wait for process 0') and 'process 0 is in `before_validate`' in texts[1]

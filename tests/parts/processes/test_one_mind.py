@@ -27,7 +27,7 @@ def gathered(x):
     dist.all_gather_object(res, x)
     return res
 
-# rows of validations within an epoch are those of all, so whoever watches one decides alike
+# rows of validations within an epoch are those of all processes, so a callback that reads one decides the same in each
 
 def rows(learn): return [{k:v for k,v in r.items() if k!='time'} for r in learn.recorder.history]
 
@@ -47,7 +47,7 @@ def _watches(rank, world, path, name):
 def test_who_watches_a_value_decides_alike(processes, tmp_path, name): processes(2, _watches, tmp_path, name)
 
 def _predicts(rank, world, path):
-    "One process predicts alone, where the other asks whether its checkpoint is the best"
+    "One process predicts alone, where the other agrees on whether its checkpoint is the best"
     learn = learner(path=path)
     alone = Callback(after_epoch=lambda cb: cb.learn.mode=='fit' and rank and cb.learn.get_preds())
     with pytest.raises(ProcessFailed, match='are at different points'), learn.no_logging(): learn.fit(1, cbs=[alone, CheckpointCallback(best='train_loss')])
@@ -105,7 +105,7 @@ def _each_its_part(rank, world):
 def test_who_sees_a_part_of_the_gradients_cannot_decide(processes): processes(2, _each_its_part)
 
 def _heals(rank, world):
-    "One process leaves out a batch in which all were to check: they check in the next one"
+    "One process skips a batch in which all were to check: they check in the next one"
     learn = learner()
     with warnings.catch_warnings(), learn.no_logging():
         warnings.simplefilter('ignore')

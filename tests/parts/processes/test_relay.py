@@ -11,7 +11,7 @@ from toys import few
 EVENTS = ['before_fit','before_epoch','before_train','before_batch','after_loss','after_step','after_batch','after_train','before_validate','after_validate','after_epoch','after_fit']
 
 def plan(seed, world):
-    "For each process, what it warns of in which event of which epoch: each text is said by some processes, at different times"
+    "For each process, its warnings by event and epoch: some processes issue each warning, at different times"
     r,res = random.Random(seed),[{} for _ in range(world)]
     for i in range(12):
         for rank in r.sample(range(world), r.randint(1, world)):
@@ -59,7 +59,7 @@ def sayers(seed, world):
     return res
 
 def check(lines, who):
-    "Each text once, with numbers of processes that said it, none if process 0 did first"
+    "Each warning is shown once, with the numbers of processes that issued it, or none if process 0 was first"
     for text,ranks in who.items():
         found = [o for o in lines if o.endswith(text)]
         assert len(found)==1, (text, ranks, lines)

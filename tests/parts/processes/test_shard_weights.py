@@ -1,4 +1,4 @@
-"""The gradient of several processes is that of one batch of all targets, also if their numbers of targets differ."""
+"""The gradient of several processes is that of one batch of all targets, even if their numbers of targets differ."""
 import contextlib, copy, os, random, warnings
 from datetime import timedelta
 from functools import partial
@@ -141,7 +141,7 @@ def _lengths(rank, world):
 def test_batches_of_other_lengths(processes): processes(2, _lengths)
 
 class Proxies(nn.Module):
-    "A loss with weights of its own, whose gradients are exchanged apart from those of the model"
+    "A loss with its own weights, whose gradients are all-reduced apart from those of the model"
     def __init__(self):
         super().__init__()
         self.w = nn.Parameter(torch.linspace(-1, 1, 16).view(4, 4))
@@ -163,7 +163,7 @@ def _weights_of_loss(rank, world):
 
 def test_weights_of_the_loss(processes): processes(2, _weights_of_loss)
 
-# said where it cannot be known
+# a warning where it cannot be known
 
 def _said(rank, world):
     x,y = sentences(8)
@@ -321,7 +321,7 @@ def _passes(rank, world, sizes):
 def test_each_pass_over_a_batch_is_weighed(processes): processes(2, _passes, [[8, 8], [8, 3], [8, 8], [2, 8]])
 
 def _alike(rank, world):
-    "Batches of one size in all processes, also of another size than the last: bit for bit as without weights"
+    "Batches of one size in all processes, which may differ from the last: bit for bit as without weights"
     own = [parts[rank] for parts in _rows([[n]*world for n in (8, 8, 3, 8, 5, 5, 8, 7)])]
     got = _learned(own)
     assert torch.equal(got, _learned(own, weigh=False))
@@ -356,7 +356,7 @@ class Fails(Callback):
         if self.training and self.learn.train_iter==self.at: raise RuntimeError('failed on purpose')
 
 def _resumed(rank, world, path):
-    "Training that ends in any batch resumes bit for bit, also if the batches have different weights"
+    "Training that ends in any batch resumes bit for bit, even if the batches have different weights"
     def run(name, *cbs, **kw):
         set_seed(3)
         dl = DataLoader(TensorDataset(*sentences(16)), 1, shuffle=True)

@@ -30,12 +30,13 @@ def test_pauses_grow(monkeypatch):
         assert n*in_first_second<=max(n*60, 10_000+10*n) and in_last<=12, (n, in_first_second, in_last)
 
 def test_processes_do_not_ask_at_the_same_moments(monkeypatch):
-    monkeypatch.setattr(words, 'monotonic', lambda: 0.)   # a busy machine may take its time between two questions
+    monkeypatch.setattr(words, 'monotonic', lambda: 0.)   # a busy machine may pause between two requests
     first = [next(yield_pauses(2)) for _ in range(50)]
     assert len({*first})>40 and .0002<min(first) and max(first)<.0008
 
 class Counted:
-    "A store that counts the questions of one process; PyTorch's classes accept only their own, so it stands in for `PrefixStore` too"
+    """A store that counts the requests of one process; PyTorch's classes accept only their own, so it replaces
+    `PrefixStore` too"""
     def __init__(self, store, prefix='', n=None): self.store,self.prefix,self.n = store,prefix,Counter() if n is None else n
     def _key(self, key): return f'{self.prefix}/{key}'
     def add(self, key, i): self.n['add'] += 1; return self.store.add(self._key(key), i)
@@ -45,7 +46,7 @@ class Counted:
     def multi_get(self, keys): self.n['multi_get'] += 1; return self.store.multi_get([*map(self._key, keys)])
 
 def test_what_a_start_asks_of_the_store(monkeypatch):
-    "Process 0 asked about each process that was missing, again and again: the square of their number in questions"
+    "Process 0 queried each missing process again and again: the square of their number in requests"
     monkeypatch.setattr(launch.dist, 'PrefixStore', lambda prefix, store: Counted(store.store, f'{store.prefix}/{prefix}', store.n))
     n,store = 24,dist.HashStore()
     stores = [Counted(store) for _ in range(n)]
@@ -64,7 +65,7 @@ def test_the_variable_of_a_user_stays(monkeypatch):
         assert os.environ.get('TORCH_GLOO_LAZY_INIT')==own
 
 def test_the_process_that_hosts_the_store_ends_last(monkeypatch):
-    "A process that is late in the last message asks the store for an address of another one"
+    "A process that is late in the last message reads the address of another one from the store"
     monkeypatch.delenv('TORCHELASTIC_USE_AGENT_STORE', raising=False)
     store,clock = dist.HashStore(),[0.]
     def say(rank, beat): store.set(str(rank), json.dumps(Report(beat, 'in `barrier`', 0., False)))

@@ -67,7 +67,7 @@ def test_a_collection_lets_no_thread_continue():
     assert res.returncode==0, (res.returncode, res.stderr[-500:])
 
 class Asked:
-    "A store that notes how many keys each question is about"
+    "A store that records the number of keys of each request"
     def __init__(self): self.store,self.questions = dist.HashStore(),[]
     def __getattr__(self, name):
         f = getattr(self.store, name)
@@ -77,7 +77,7 @@ class Asked:
         return ask
 
 def test_what_a_large_group_asks_of_its_store(monkeypatch):
-    "A process that waited asked twice for each of the others, again and again, and its message named them all"
+    "A process that waited queried each of the others twice, again and again, and its message named them all"
     n = 4096
     monkeypatch.setattr(words, 'num_distrib', lambda: n)
     others = OtherProcesses(Asked())
@@ -118,7 +118,7 @@ class World:
         self.store = dist.HashStore()
 
     def word(self, rank):
-        "What a process said last: each says a word at its own moment of a second"
+        "The last report of a process: each sends one at its own moment of a second"
         clock = self.clock
         if rank==self.cause and (self.how in ('killed','far','lost') or self.how=='frozen' and clock<self.comes): clock = min(clock, self.after)
         now = floor(clock + rank*.37%1) - rank*.37%1
@@ -148,7 +148,7 @@ class World:
 
     @contextmanager
     def inside(self, w):
-        "The clock of this world; the thread of a process says a word each second"
+        "The clock of this world; the thread of a process sends a report each second"
         def sleep(seconds):
             beats = floor(self.clock+seconds) - floor(self.clock)
             self.clock += seconds
@@ -162,7 +162,7 @@ class World:
             yield sleep
 
     def run(self, w, timeout):
-        "How the wait of a process ends, and what it says"
+        "How the wait of a process ends, and its message"
         self.clock = 0.
         with self.inside(w) as sleep:
             try: w.wait(Work(self, sleep), timeout)
@@ -183,7 +183,7 @@ class Told:
     read = list_read
 
 class Work:
-    "A message: memory that is shared, and connections, tell that its sender was killed"
+    "A message: shared memory and connections show that its sender was killed"
     def __init__(self, world, sleep): self.world,self.sleep = world,sleep
     def is_broken(self): return self.world.how in ('killed','far') and self.world.clock>self.world.after
     def is_completed(self): return self.is_broken() or self.world.clock>=self.world.comes

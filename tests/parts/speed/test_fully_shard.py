@@ -1,4 +1,5 @@
-"""Sharded models: 2 and 4 processes that hold a part each train, predict, save and resume as one process does, which a plain loop in PyTorch tells."""
+"""Sharded models: 2 and 4 processes that hold a shard each train, predict, save and resume as a plain PyTorch loop does
+in one process."""
 import os, random, signal, time, warnings
 from datetime import timedelta
 from functools import partial
@@ -104,7 +105,7 @@ def _trains(rank, world, path):
     torch.testing.assert_close(learn.get_preds()[0], plain(x), rtol=0, atol=1e-5)
     want = [loss(plain(x), y).item(), (plain(x).argmax(1)==y).float().mean().item()]
     assert [*learn.validate()]==pytest.approx(want, abs=1e-5) and [learn.recorder.history[-1][k] for k in ('valid_loss','accuracy')]==pytest.approx(want, abs=1e-5)
-    # a file for everybody
+    # one file with the whole model
     learn.save('whole')
     other = learner(Net(5), path=path).load('whole')
     assert same(full(learn.model), full(other.model)) and all(torch.equal(whole(a['momentum_buffer']), b['momentum_buffer'])
@@ -126,7 +127,7 @@ def test_as_one_process(processes, tmp_path, world): processes(world, _trains, t
 # with other callbacks, and in other ways
 
 def _options(rank, world):
-    "Each beside the plain loop, with the same arithmetic"
+    "Each option compared with a plain loop that computes the same"
     def fit(*cbs, model=None, by=Block, n=1, **kw):
         learn = learner(model or Net(rank), [FullyShard(by, **kw), *cbs], world)
         learn.fit(n)
@@ -155,7 +156,7 @@ def _options(rank, world):
     kept = fit(EMACallback(.5, warmup=False, at_end=False), n=2)   # the weights that are fetched next are never the averaged ones
     close(kept.model, plain)
     assert kept.validate()[0]==pytest.approx(learn.validate()[0], abs=1e-6)
-    # accumulated and in parts
+    # gradient accumulation and micro-batches
     small = Net()
     opt = sgd(small.parameters(), lr=.1)
     for xb,yb in DataLoader(data(32), 16): loss(small(xb), yb).backward(); opt.step(); opt.zero_grad()
@@ -178,7 +179,7 @@ def _ways(rank, world):
         return learn
     for by in (10**9, 50, (nn.Linear, nn.MultiheadAttention), lambda m: isinstance(m, Block)): close(fit(by=by).model, plain)   # also as one unit
     close(fit(reshard_after_forward=False).model, plain)
-    # activations that are computed again, with dropout: the same bits
+    # activations that are computed again, with dropout: bit for bit
     torch.manual_seed(rank)
     a = fit(Net(drop=.3))
     torch.manual_seed(rank)
@@ -259,7 +260,7 @@ def _hybrid(rank, world):
     parallelize_module(tensor, grid['tp'], {'blocks.0.mlp.0':ColwiseParallel()})
     with pytest.raises(ValueError, match='Call .fully_shard.model, mesh=mesh'): learner(tensor, FullyShard(Block), world)
 
-    # and beside `fully_shard`: two processes would need the same data
+    # and together with `fully_shard`: two processes would need the same data
     for m in (*tensor.blocks, tensor): fully_shard(m, mesh=grid['dp'])
     with pytest.raises(ValueError, match='as with tensor parallelism and `fully_shard`'): learner(tensor, FullyShard(Block), world)
 
@@ -282,7 +283,7 @@ def _mechanics(rank, world):
     tied = fit(partly(tied=True)).model
     assert tied.head.weight is tied.embed.weight
     close(tied, by_hand(Net(tied=True))[0])
-    # 16 bits: the same bits as `fully_shard` by hand with the same policies
+    # 16 bits: bit for bit as hand-written `fully_shard` with the same policies
     model,policy = Net(),MixedPrecisionPolicy(torch.bfloat16, torch.float32)
     for b in model.blocks: fully_shard(b, mp_policy=policy)
     fully_shard(model, mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32, output_dtype=torch.float32))
@@ -308,7 +309,7 @@ def _mechanics(rank, world):
     want = loss(plain(torch.cat([x for x,_ in parts])), torch.cat([y for _,y in parts])).item()
     assert learn.validate()[0]==pytest.approx(want, abs=1e-5)
     torch.testing.assert_close(learn.get_preds()[0], plain(parts[rank][0]), rtol=0, atol=1e-5)
-    # sharded by hand, without the callback: the sentence says what to write
+    # `fully_shard` without the callback: the message says what to write
     with pytest.raises(ValueError, match='add `cbs=FullyShard..`'): learner(model, (), world).fit(1)
     # tensor parallelism over all processes: they have the same data, and train as one
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
@@ -322,7 +323,7 @@ def _mechanics(rank, world):
 @pytest.mark.slow
 def test_what_a_large_model_needs(processes): processes(2, _mechanics)
 
-# refused
+# models that raise
 
 def _refused(rank, world):
     with torch.device('meta'): empty = Net()

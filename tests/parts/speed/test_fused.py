@@ -32,14 +32,15 @@ from learnkit.optim.optimizer import OptimWrapper
 from toys import at, few, slow, throw
 
 dynamo = pytest.importorskip('torch._dynamo')
-pytestmark = [pytest.mark.slow,   # the first program costs 15 seconds; the notebooks compile some in `make test`
+pytestmark = [pytest.mark.slow,   # the first compiled step costs 15 seconds; the notebooks compile some in `make test`
               few(0, 2),   # so many cases of each test; all with LEARNKIT_SWEEP=1
               pytest.mark.skipif(compile_config() is None, reason='this PyTorch compiles no backward pass'),
               pytest.mark.skipif(not shutil.which(os.environ.get('CXX', 'g++')), reason='there is no C++ compiler'),
               pytest.mark.filterwarnings('error:this fit')]
 
 def with_headers(options=None):
-    "Options that precompile PyTorch's headers: for a hundred programs this pays off, for the one or two of a fit it does not"
+    """Options that precompile PyTorch's headers: this pays off for a hundred compiled functions, not for the one or
+    two of a fit"""
     return [{**o, 'cpp_cache_precompile_headers':True} for o in compile_options(options)]
 
 @pytest.fixture(scope='module', autouse=True)
@@ -178,7 +179,7 @@ more_optims = [RMSprop, partial(RMSprop, centered=True, weight_decay=.1), partia
 
 @pytest.mark.parametrize('opt_func, make', [(o, 'Quick') for o in more_optims] + [(partial(RMSprop, momentum=.9, centered=True), 'Count'), (NAdam, 'Count')])
 def test_more_optimizers(opt_func, make):
-    "The whole step is one program, with a schedule, and state and numbers are those of the optimizer"
+    "The whole step is one compiled function, with a schedule; state and hyperparameters are those of the optimizer"
     def run(*cbs):
         learn = learner(opt_func=opt_func, lr=.01)
         learn.fit_one_cycle(2, .01, cbs=cbs)
@@ -192,7 +193,7 @@ def test_more_optimizers(opt_func, make):
 @pytest.mark.parametrize('kw', [{}, dict(nesterov=False, adjust_lr_fn='match_rms_adamw', weight_decay=.2, ns_steps=3)])
 @pytest.mark.parametrize('make', ['Quick', 'Count'])
 def test_muon(make, kw):
-    "It computes in 16 bits. A compiled step keeps more of them, and inputs that differ by 1e-6 give as other weights; it is the same one if told to round as PyTorch"
+    "Muon computes in 16 bits, and a compiled step rounds less; with `emulate_precision_casts` it is the same"
     class Matrices(nn.Sequential):
         def __init__(self):
             with torch.random.fork_rng(): torch.manual_seed(0); super().__init__(nn.Linear(4, 24, bias=False), nn.ReLU(), nn.Linear(24, 3, bias=False))
@@ -241,7 +242,7 @@ def test_functional_optimizers():
         assert all(torch.allclose(p, q, rtol=1e-12, atol=1e-14) for p,q in zip(a.parameters(), b.parameters()))
 
 def test_a_scheduler_of_pytorch():
-    "It hears of each step, and of no more"
+    "The scheduler takes a step after each step of the optimizer, and no more"
     def run(*cbs):
         learn = learner(data(last=5))
         learn.fit(2, cbs=[TorchScheduler(partial(torch.optim.lr_scheduler.ExponentialLR, gamma=.9), 'step'), *cbs])
@@ -250,7 +251,7 @@ def test_a_scheduler_of_pytorch():
     assert cb.n==12 and cb.compiled_part=='whole' and close(state(a), state(b)) and a.recorder.lrs==b.recorder.lrs and a.recorder.lrs[-1]<.03
 
 def test_a_hook_of_the_optimizer_that_comes_in_the_middle():
-    "It is called, also after something that makes the step anew"
+    "The hook is called, even after a change that compiles the step again"
     learn,seen = learner(),[]
     def add(cb): cb.learn.opt.opt.register_step_post_hook(lambda *args: seen.append(cb.learn.iter))
     def freeze(cb): cb.learn.model[0].weight.requires_grad_(False)
@@ -278,7 +279,7 @@ def test_on_a_device(device, opt_func):
 
 @pytest.mark.parametrize('kw', [{}, dict(every=2, start=3, at_end=False), dict(decay=.5, warmup=False, buffers=False)])
 def test_averaged_weights(kw):
-    "The averages are those of eager steps, also where a validation within the epoch looks at them, and in a run that goes on"
+    "The averages are those of eager steps, in a validation within the epoch and in a resumed run too"
     def run(*cbs, **more):
         torch.manual_seed(3)
         learn,ema = learner(model=rich()),EMACallback(**kw)
@@ -297,7 +298,8 @@ class Sum(nn.CrossEntropyLoss):
 @pytest.mark.parametrize('more', [[], [partial(GradientClip, .05)], [partial(EMACallback, decay=.5)], [lambda: MixedPrecision('bf16')], [partial(ValidateEvery, '3ba')]])
 @pytest.mark.parametrize('loss_func', [F.cross_entropy, nn.CrossEntropyLoss(weight=torch.tensor([1.,2.,5.]), ignore_index=1), Sum()])
 def test_accumulation(loss_func, more):
-    "Groups of three batches, of which the last of an epoch has two and fewer items: losses, gradients and steps are those of eager batches"
+    """Groups of three batches, of which the last of an epoch has two and fewer samples: losses, gradients and steps
+    are those of eager batches"""
     def run(*cbs):
         torch.manual_seed(3)
         learn = Learner(DataLoaders(data(last=5), data(2, seed=1)), rich(), loss_func, partial(SGD, momentum=.9), lr=.01)
@@ -318,7 +320,7 @@ def test_accumulation_says_nothing():
     learn.fit(1, cbs=[cb, GradientAccumulation(32)])
     assert cb.n==7 and cb.accumulation is None
     learn.fit(1, cbs=cb)
-    assert cb.n==14 and cb.n_compiled==2   # another program, without a share
+    assert cb.n==14 and cb.n_compiled==2   # another compiled step, without a share
 
 def test_cancelled_batches_of_an_accumulation():
     "Cancelled before their gradients, and after: those that are there count"
@@ -365,7 +367,7 @@ def test_gradients_have_memory_of_their_own(make):
     assert close(state(a), state(run(cb)), 1e-5) and cb.n==14 and not torch.equal(a.model.c, torch.ones(5, 3))
 
 def test_averages_and_gradients():
-    "With a callback that looks at the gradients the loop makes the step, and updates the averages once"
+    "With a callback that reads the gradients the loop takes the step, and updates the averages once"
     def run(*cbs):
         learn,ema = learner(),EMACallback(decay=.5)
         learn.fit(1, cbs=[ema, Last(), *cbs])
@@ -432,7 +434,7 @@ def test_falls_back_at_the_next_batch():
     assert heard==[(4, True), (5, True)] and cb.n==5 and close(state(a), state(b))
 
 class Wraps(Callback):
-    "Does something around a batch"
+    "Wraps a batch"
     def wrap(self, what, do): return (lambda: do()) if what=='batch' else do
 
 @pytest.mark.parametrize('cbs', [[Wraps], [partial(Callback, before_loss=lambda self: None)]])
@@ -449,7 +451,7 @@ def test_a_later_handler_of_before_batch_is_called():
     assert seen==[*range(8), 0, 1] and cb.n==7
 
 def test_what_is_replaced_as_an_epoch_begins():
-    "Nobody hears of it, and the table of handlers is that of the epoch before"
+    "No event reports it, and the table of handlers is that of the epoch before"
     def adam(learn): learn.opt = OptimWrapper(learn.model.parameters(), Adam, lr=.01)
     def run(*cbs):
         learn = learner()
@@ -464,7 +466,7 @@ def test_a_fused_batch_is_no_cancelled_one():
     assert cb.n==7 and not heard
 
 class Factor(nn.Module):
-    "A number of its own, which is compiled into the program"
+    "A module with a number that is compiled into the graph as a constant"
     def __init__(self): super().__init__(); self.net,self.factor = net(),1
     def forward(self, x): return self.net(x)*self.factor
 
@@ -492,7 +494,7 @@ def test_batch_norm_has_other_buffers():
     assert cb.n==7 and close(state(a), state(b))
 
 def test_no_compiled_code_where_none_is_wanted():
-    "`torch.compiler.set_stance` is heeded: the program runs as it is written"
+    "`torch.compiler.set_stance` is respected: the step runs eagerly"
     def run(*cbs):
         learn = learner()
         learn.fit(1, cbs=cbs)
@@ -528,7 +530,7 @@ def test_several_shapes():
     assert cb.n==2*7 and cb.n_compiled==2 and close(state(a), state(b))
 
 def test_many_shapes():
-    "It does not go on compiling, and says so"
+    "It stops compiling, and warns"
     batches = [b for i in range(2, 8) for b in data(1, i)]
     cb = Quick()
     with pytest.warns(UserWarning, match=re.escape('4 batches had other shapes than [3, 4], [3]. Write FusedStep(dynamic=True)')): learner(batches).fit(1, cbs=cb)
@@ -536,7 +538,8 @@ def test_many_shapes():
 
 @pytest.mark.parametrize('more', [[], [partial(EMACallback, decay=.5)], [lambda: MixedPrecision('bf16')]])
 def test_beside_a_compiled_model(more):
-    "`learn.compile()` is for validation and predictions, of all loaders and sizes; a batch is still one program, and the numbers are the same"
+    """`learn.compile()` is for validation and predictions, of all loaders and sizes; a batch is still one compiled
+    function, with the same results"""
     def run(comp, *cbs):
         torch.manual_seed(3)
         learn,calls = Learner(DataLoaders(data(last=5), data(2, last=7, seed=1), data(3, 8, seed=2)), rich(), F.cross_entropy, SGD, lr=.01, cbs=[f() for f in more]),[]
@@ -563,7 +566,7 @@ def sentences(n=12, last=3):
 
 @pytest.mark.parametrize('make, opt_func, more', [('Quick', SGD, [partial(GradientAccumulation, 32)]), ('Count', Adam, [partial(GradientClip, .5)]), ('Quick', Adam, [])])
 def test_batches_of_any_length(make, opt_func, more):
-    "One program for sentences of all lengths, another one for all numbers of sentences; and what a run that goes on does is the same"
+    "One graph for sentences of all lengths, another one for all numbers of sentences; a continued run is the same"
     def run(*cbs):
         torch.manual_seed(3)
         learn = learner(sentences(), Words(), opt_func, lr=.01)
@@ -575,7 +578,7 @@ def test_batches_of_any_length(make, opt_func, more):
     for r,s in zip(a.recorder.history, b.recorder.history): assert r['valid_loss']==pytest.approx(s['valid_loss'], rel=1e-4)
 
 def test_a_ragged_batch_is_fused():
-    "The full batches keep their program; a batch of one item is eager, and so is one of other dimensions"
+    "The full batches keep their graph; a batch of one sample is eager, and so is one of other dimensions"
     batches = data(6, last=5) + data(2, 1) + data(2, 9)
     cb,a,b = Quick(dynamic=True),learner(batches),learner(batches)
     before = graphs()
@@ -590,7 +593,7 @@ class Sevens(nn.Module):
     def forward(self, x): return self.net(x)*(2 if len(x)==7 else 1)
 
 def test_a_model_for_one_size():
-    "What varies is a constant in it: that is said, and the rest is eager"
+    "The size is a constant in the model: a warning says that it could not be compiled, and the rest is eager"
     batches = data(2) + data(2, 7) + data(2, 9)
     a,b = (learner(batches, Sevens()) for _ in range(2))
     with pytest.warns(UserWarning, match='it could not be compiled'): a.fit(1, cbs=(cb := Quick(dynamic=True)))
@@ -653,7 +656,7 @@ def test_a_program_is_used_again():
     assert graphs()==before+2 and close(state(learn), state(other), 1e-5) and not [cb for cb in learn.cbs if isinstance(cb, FusedStep)]
 
 def test_what_a_trial_compiled_is_used_afterwards():
-    "`lr_find` put back its programs, too, and the next fit traced the model again"
+    "`lr_find` restored the compiled steps too, and the next fit traced the model again"
     learn,before = learner(data(40), cbs=Quick()),graphs()
     learn.lr_find(num_it=30)
     with learn.unchanged(): learn.fit(1)
@@ -845,10 +848,11 @@ def test_models_of_before_are_let_go():
     assert gone() is None
 
 def test_programs_of_learners_that_ended_are_let_go():
-    "PyTorch compiles no more of one code after 256 programs, and kept them all: in a long search, and in these tests, each further fit was eager"
+    """PyTorch stops compiling a code object after 256 graphs, and kept them all: in a long search, and in these tests,
+    each further fit was eager"""
     import gc, weakref
     codes = []
-    learner().fit(1, cbs=Quick())   # PyTorch keeps the first program of a process
+    learner().fit(1, cbs=Quick())   # PyTorch keeps the first graph of a process
     with dynamo.config.patch(accumulated_recompile_limit=3):
         for i in range(5):
             learner().fit(1, cbs=(cb := Quick()))
@@ -859,7 +863,7 @@ def test_programs_of_learners_that_ended_are_let_go():
     assert len(codes)==5 and not any(c() for c in codes)
 
 def test_left_gradients_count():
-    "What was left there by somebody is part of the step, as in the loop"
+    "Gradients that a callback left are part of the step, as in the loop"
     def leave(cb):
         for p in cb.learn.model.parameters(): p.grad = torch.ones_like(p)
     def run(*cbs):
@@ -905,7 +909,7 @@ def test_nothing_is_left_behind():
     deepcopy(cb)
 
 def test_untested_code_is_listed(monkeypatch):
-    "Elsewhere than on the CPU, the options of inductor say that one wants to try"
+    "On another device than the CPU, options of inductor say that the user wants to try"
     (learn := learner()).create_opt()
     monkeypatch.setattr(Learner, 'device', torch.device('cuda'))
     def run(options):
@@ -994,7 +998,8 @@ print(counters['aot_autograd']['autograd_cache_hit'], compile_cache().folder)
 """
 
 def process(folder, **env):
-    "Was the program found on disk? Fails if the fused fit of another process comes to other weights than the eager one"
+    """Return whether the compiled step was found on disk; raise if the fused fit of another process has other weights
+    than the eager one"""
     env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=str(folder), **env)
     res = subprocess.run([sys.executable, '-c', in_a_process], env=env, capture_output=True, text=True)
     assert res.returncode==0, res.stderr
@@ -1011,7 +1016,7 @@ def test_later_processes_find_the_program(tmp_path):
 @few(0, 0)
 @pytest.mark.skipif(torch.backends.cpu.get_cpu_capability()!='AVX512', reason='it needs a processor with AVX-512')
 def test_a_processor_with_other_vectors_makes_its_own(tmp_path):
-    "The program of the one used to compute nan on the other"
+    "Code that was compiled for one used to compute NaN on the other"
     assert not process(tmp_path) and not process(tmp_path, ATEN_CPU_CAPABILITY='avx2')
 
 def test_what_is_damaged_is_made_anew(monkeypatch, tmp_path):
@@ -1031,7 +1036,7 @@ def test_what_is_damaged_is_made_anew(monkeypatch, tmp_path):
 
 # is it worth it?
 def test_profile_of_both_ways():
-    "It leaves the Learner as it was, also one that fuses already, and says what is not fused"
+    "It leaves the Learner as it was, even one that fuses already, and gives the reason if a step is not fused"
     learn = learner(data(24), rich(), cbs=FusedStep())
     before,rng = state(learn),torch.get_rng_state()
     res = learn.profile(fused=True)
@@ -1071,7 +1076,7 @@ def test_numpy_draws_from_its_own_generator():
     assert fused==plain
 
 def test_why_what_logs_is_not_fused():
-    "The reason is named, not what the compiler says about it; no compiler is needed to find out"
+    "The reason is named, instead of the compiler's message; no compiler is needed to find out"
     from learnkit.all import Logged, log_value
     class Logs(nn.Linear):
         def forward(self, x): log_value('first', x.mean()); return super().forward(x)
