@@ -21,7 +21,9 @@ help:  ## list these targets
 demo: $(READY)  ## train on handwritten digits, save, load in a fresh process, predict, draw
 	$(PY) nbs/examples/digits.py
 
+# Python compiles learnkit once here, and not in each of the parallel processes.
 test: $(READY)  ## run the notebooks and the tests, but not what is slow: 6 to 7 minutes on two cores
+	@$(PY) -m compileall -q -j 0 learnkit
 	$(PY) $(TESTS) -m 'not slow'
 
 test-slow: $(READY)  ## run the slow and exhaustive tests alone

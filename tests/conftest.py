@@ -1,14 +1,20 @@
 "Setup of every test: learnkit of this checkout, one thread, one seed, and a plotting backend without windows"
-import faulthandler, gc, os, random, signal, sys
+import faulthandler, gc, logging, os, random, signal, sys
 from pathlib import Path
+from types import SimpleNamespace
 import hypothesis, numpy as np, pytest, torch
 
 here = Path(__file__).resolve().parent
-folders = [p for p in (*sorted(here.iterdir()), *sorted((here/'parts').iterdir())) if p.is_dir() and p.name[0] not in '_.' and p.name!='bench']
+def is_importable(folder): return folder.is_dir() and folder.name[0] not in '_.' and folder.name!='bench'
+folders = filter(is_importable, [*sorted(here.iterdir()), *sorted((here/'parts').iterdir())])
 sys.path[:0] = [str(here.parent), *map(str, folders)]   # helpers of several tests are in the folder of one of them
 os.environ.setdefault('MPLBACKEND', 'Agg')
 # Tests and notebooks compare with hand-written loops on the CPU, so GPUs are hidden; `make device` shows them
 os.environ.setdefault('CUDA_VISIBLE_DEVICES', '')
+# Without an accelerator `torch.manual_seed` records a traceback for CUDA, for XPU and for MTIA, in case one is initialized
+# later: more than a millisecond in the deep stack of a test
+if not torch.accelerator.is_available():
+    for device in torch.cuda, torch.xpu, torch.mtia: device.traceback = SimpleNamespace(format_stack=list)
 # A process that a shell starts in the background ignores Ctrl-C, which some tests send
 if signal.getsignal(signal.SIGINT)==signal.SIG_IGN: signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)
@@ -18,19 +24,24 @@ torch.set_num_threads(1)
 os.environ.setdefault('PYTHONFAULTHANDLER', '1')
 # developers of learnkit read these failures, so tracebacks are complete
 os.environ.setdefault('LEARNKIT_FULL_TRACEBACKS', '1')
-def in_child(): gc.freeze(); faulthandler.enable(2)
+def in_child():
+    gc.freeze()
+    faulthandler.enable(2)
 if hasattr(os, 'register_at_fork'): os.register_at_fork(after_in_child=in_child)
 # When the garbage collector frees a loader in a cycle, PyTorch waits this long for each worker, in vain: the queue that
 # signals the worker to exit is closed first. The default of five seconds a worker adds a minute to these tests.
 torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = .2
 
 # Hypothesis draws the same examples each time, so that no commit is blocked by an older bug. More of them would find
-# nothing new either; with LEARNKIT_SWEEP=1 in the environment it draws different ones, and many
+# nothing new either; with LEARNKIT_SWEEP=1 in the environment it draws different ones, and many (see also `toys.draws`)
 is_sweep = bool(os.environ.get('LEARNKIT_SWEEP'))
-hypothesis.settings.register_profile('learnkit', derandomize=not is_sweep, max_examples=500 if is_sweep else 50, deadline=None)
+hypothesis.settings.register_profile('learnkit', derandomize=not is_sweep, max_examples=500 if is_sweep else 25, deadline=None)
 hypothesis.settings.load_profile('learnkit')
 
-def set_seeds(): random.seed(42); np.random.seed(42); torch.manual_seed(42)
+def set_seeds():
+    random.seed(42)
+    np.random.seed(42)
+    torch.manual_seed(42)
 
 @pytest.fixture(autouse=True)
 def seed():
@@ -46,6 +57,9 @@ MARKS = ['check: one of the fast checks of `make check`', 'slow: only `make test
          'few(n, m): `make test` runs `n` of its cases, `make test-all` `m` more, or all others']
 
 def pytest_configure(config):
+    # pytest would add a handler to each of PyTorch's loggers and remove it, six times a test. No test reads `caplog`
+    config.pluginmanager.set_blocked('logging-plugin')
+    logging.getLogger().addHandler(logging.NullHandler())   # as with pytest's, Python prints no record by itself
     if config.pluginmanager.has_plugin('xdist'): config.pluginmanager.register(FromWorkers())
     for m in MARKS: config.addinivalue_line('markers', m)
 
@@ -54,31 +68,35 @@ def pytest_collection_modifyitems(items):
     cases,dropped = {},set()
     for item in items:
         if 'few' in item.keywords: cases.setdefault(item.nodeid.split('[')[0], []).append(item)
-    for its in cases.values():
-        n,m = its[0].get_closest_marker('few').args
-        for item in spread([o for o in its if 'slow' not in o.keywords])[n:]: item.add_marker('slow')
-        if m is not None and not os.environ.get('LEARNKIT_SWEEP'): dropped.update(spread([o for o in its if 'slow' in o.keywords])[m:])
-    items[:] = [o for o in items if o not in dropped]
-    items.sort(key=lambda o: 'test_site' not in o.nodeid)   # one process builds the site, and none waits for it
+    for cases_of_test in cases.values():
+        n,m = cases_of_test[0].get_closest_marker('few').args
+        fast = [item for item in cases_of_test if 'slow' not in item.keywords]
+        for item in spread(fast)[n:]: item.add_marker('slow')
+        slow = [item for item in cases_of_test if 'slow' in item.keywords]
+        if m is not None and not is_sweep: dropped.update(spread(slow)[m:])
+    items[:] = [item for item in items if item not in dropped]
+    items.sort(key=lambda item: 'test_site' not in item.nodeid)   # one process builds the site, and none waits for it
 
 def spread(items):
     "`items` in an order of which every prefix is spread evenly over them, by multiples of the golden ratio"
-    return [items[i] for i in sorted(range(len(items)), key=lambda i: i*.6180339887%1)]
+    order = sorted(range(len(items)), key=lambda i: i*.6180339887%1)
+    return [items[i] for i in order]
 
 frozen = {'modules': 0}
 def pytest_collection_finish(): freeze()
 def freeze():
-    "Exempt the objects of PyTorch and pytest from garbage collection: to go through them all takes half a second"
+    "Exempt the objects of PyTorch and pytest from garbage collection: to visit them all takes half a second"
     frozen['modules'] = len(sys.modules)
-    gc.collect(); gc.freeze()
+    gc.collect()
+    gc.freeze()
 
 @pytest.fixture(scope='module', autouse=True)
 def imported():
-    "Freeze what a test module has imported too, if it is much, such as PyTorch's compiler"
+    "Freeze what a test module has imported too, if that is a lot, such as PyTorch's compiler"
     yield
     if len(sys.modules)>frozen['modules']+200: freeze()
 
-left = {'tests': 0}   # how many were deselected, as the worker processes report it
+left = {'tests': 0}   # the number of deselected tests, as the worker processes report it
 def pytest_deselected(items): left['tests'] += sum('slow' in item.keywords for item in items)
 def pytest_sessionfinish(session):
     if hasattr(session.config, 'workeroutput'): session.config.workeroutput['left'] = left['tests']
@@ -87,4 +105,4 @@ class FromWorkers:
 
 def pytest_terminal_summary(terminalreporter, config):
     if config.option.markexpr=='not slow' and left['tests']:
-        terminalreporter.write_line(f"{left['tests']} slow tests were left out: `make test-all` runs them too")
+        terminalreporter.write_line(f"{left['tests']} slow tests were skipped: `make test-all` runs them too")

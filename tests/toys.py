@@ -1,5 +1,5 @@
 "Small models, data and Learners for tests: the same data and weights each time"
-import gc, sys, weakref
+import gc, os, sys, weakref
 from functools import partial
 import torch
 from torch import nn
@@ -19,7 +19,7 @@ class Overlay:
     def __getattr__(self, k): return getattr(vars(self)['of'], k)
 
 def pretend_cuda(monkeypatch, module, there=True):
-    "Make `torch.cuda.is_available` answer `there` in `module` alone; PyTorch and its default device stay as they are"
+    "Make `torch.cuda.is_available` return `there` in `module` only; PyTorch and its default device are unchanged"
     monkeypatch.setattr(module, 'torch', Overlay(torch, cuda=Overlay(torch.cuda, is_available=lambda: there)))
 
 def batches(n, bs=4, seed=0):
@@ -86,6 +86,11 @@ def few(n, m=None):
     with LEARNKIT_SWEEP=1 in the environment `make test-all` runs all"""
     import pytest
     return pytest.mark.few(n, m)
+
+def draws(n):
+    "A setting of Hypothesis: draw `n` examples; with LEARNKIT_SWEEP=1 in the environment 20 times as many"
+    from hypothesis import settings
+    return settings(max_examples=20*n if 'LEARNKIT_SWEEP' in os.environ else n, deadline=None)
 
 def slow(*cases):
     "Cases for `parametrize` that only `make test-all` runs; a tuple holds one value for each parameter"

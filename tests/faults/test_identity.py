@@ -210,7 +210,7 @@ def test_a_finished_run_with_other_weights_in_the_same_process(tmp_path, capsys)
     learner(tmp_path/'c', seed=None).fit(2, resume='auto')   # longer than the finished run: it resumes
 
 def test_the_validation_batch_size_may_change_with_the_number_of_processes(tmp_path):
-    "Scripts divide batch sizes by the number of processes; the recorded one for training is that of all processes"
+    "Scripts divide the batch size by the number of processes; the recorded one for training is that of all processes"
     then = {'training batch size':'16', 'validation batch size':'8', 'loss':'MSELoss()'}
     now,path = {**then, 'validation batch size':'16'},tmp_path/'fit-1'/'step-1.pth'
     assert check_identity(path, dict(identity=then, rngs=[0, 1]), now, is_requested=False)=={}

@@ -405,16 +405,17 @@ def test_a_tensor_without_values_is_named(use, buffer, tmp_path):
     learn = Learner((TRAIN, VALID), without_values(buffer), nn.MSELoss(), path=tmp_path)
     with pytest.raises(ValueError, match='`lost`.*to_empty' if buffer else '`weight`.*to_empty'): use(learn)
 
-# losses of callbacks: one for each loader, or for each optimizer in turn
+# losses of callbacks: one for each loader, or for each of two alternating optimizers
 
 def with_each(own, *cbs, path='.'):
-    "Two loaders in turn: batches of `a` use the loss `own`, those of `b` the loss of the Learner"
+    "Two alternating loaders: batches of `a` use the loss `own`, those of `b` the loss of the Learner"
     torch.manual_seed(0)
     loader = CombinedLoader(dict(a=TRAIN, b=data(2)))
     return Learner((loader, VALID), made('norm'), nn.MSELoss(), opt_func=SGD, path=path, cbs=[EachLoader(dict(a=own)), *cbs])
 
 def with_turns(own, *cbs, path='.'):
-    "Two optimizers in turn: one trains the first layers with the loss `own`, the other the rest with the usual loss"
+    """Two alternating optimizers: one trains the first layers with the loss `own`, the other the rest with the usual
+    loss"""
     torch.manual_seed(0)
     recipe = dict(first=(SGD, ['0.*','in_turn.*']), rest=SGD)
     return Learner((TRAIN, VALID), made('norm'), nn.MSELoss(), opt_func=recipe, path=path, cbs=[InTurn(('first','rest'), first=own), *cbs])

@@ -1,4 +1,4 @@
-"""A resume loads the state of each callback once, also if `load_state_dict` extends a list or pops its entries."""
+"""A resume loads the state of each callback once, even if `load_state_dict` extends a list or pops its entries."""
 from functools import partial
 
 import pytest, torch
@@ -32,7 +32,7 @@ def test_a_state_is_loaded_once(cls, every, k, tmp_path):
     assert cb.rows==[*range(1, 15)]
 
 def test_a_failed_load_restores_the_callbacks(tmp_path):
-    "A state that does not fit leaves a callback unchanged, also if its `load_state_dict` extends a list"
+    "A state that does not fit leaves a callback unchanged, even if its `load_state_dict` extends a list"
     class Refuses(Callback):
         order = 20_000
         def state_dict(self): return dict(a=1)

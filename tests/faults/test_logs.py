@@ -4,7 +4,7 @@ import errno, json, os, sys, warnings
 from collections import Counter
 
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 
 from learnkit.all import (Callback, CheckpointCallback, CSVLogger, EarlyStoppingCallback, Evaluator, ImageLogger, JsonLogger, LossMonitor, LRMonitor, MetricsLogger,
@@ -13,7 +13,7 @@ from learnkit.observe import files as log_file
 from learnkit.observe.files import LogFile
 from learnkit.loop.run import null_logger
 from test_calls import Reads
-from toys import at, batches, learner, throw
+from toys import at, batches, draws, learner, throw
 
 class Wrote(MetricsLogger):
     "Records the steps and names that are written"
@@ -31,7 +31,7 @@ kinds = dict(loss=lambda n: LossMonitor(f'{n}ba'), lr=lambda n: LRMonitor(f'{n}b
              test=lambda n: Evaluator('test', batches(1), every=f'{n}ba'), own=lambda n: at('after_batch', lambda cb: cb.learn.log_numbers(dict(own=1) if cb.learn.iter%2 else dict(own=cb.learn.loss)),
                                                                                            lambda cb: cb.learn.training and cb.learn.iter%n==0))
 
-@settings(max_examples=25, deadline=None)
+@draws(15)
 @given(st.lists(st.tuples(st.sampled_from([*kinds]), st.integers(1, 4)), min_size=1, max_size=4, unique_by=lambda o: o[0]), st.lists(st.integers(1, 3), min_size=1, max_size=3),
        st.integers(1, 5), st.integers(1, 9))
 def test_steps_only_grow_over_all_fits(who, fits, n, pending):
@@ -88,7 +88,7 @@ def test_images_come_in_order():
     quiet(cbs=[LossMonitor('1ba'), ImageLogger('1ba', f=lambda learn: dict(x=learn.xb[0].view(4,1,2,2))), Both]).fit(1)
     assert [o for o in got if o[1] in ('batch_loss','x')]==[(i,k) for i in (1,2,3) for k in ('batch_loss','x')]
 
-@settings(max_examples=25, deadline=None)
+@draws(15)
 @given(st.lists(st.sampled_from(['number','tensor','text','table','image','histogram']), min_size=1, max_size=6), st.integers(1, 9))
 def test_values_of_all_kinds_are_logged_in_order(what, pending):
     "Images overtook the numbers that were logged before them; texts, tables and histograms could not be logged"
@@ -209,7 +209,7 @@ def test_trackers_use_rows_within_an_epoch(tmp_path):
     save,early,plateau,enough = SaveModelCallback(), EarlyStoppingCallback(patience=2), ReduceLROnPlateau(patience=1), ThresholdStopper(.4)
     learn = fit_with_validations([save, plateau], [3., 1., 2., 2.], tmp_path, n=6)
     assert (save.best, plateau.best, learn.opt.hypers[0]['lr'])==(1., 1., .005) and not torch.equal(learn.model.weight, learner().model.weight)
-    assert fit_with_validations([early], [1., 2., 2., 2., .5, .5], tmp_path, epochs=2).train_iter==6   # the end of an epoch tells nothing new
+    assert fit_with_validations([early], [1., 2., 2., 2., .5, .5], tmp_path, epochs=2).train_iter==6   # the end of an epoch adds nothing
     assert fit_with_validations([enough], [1., 2., 2., .3, .5, .5], tmp_path, epochs=2).train_iter==6
 
 def test_the_best_checkpoint_may_be_one_within_an_epoch(tmp_path):
@@ -300,10 +300,10 @@ class Fails:
         self.room[0] -= n
         return self.f.write(data[:n])
 
-@settings(max_examples=25, deadline=None)
+@draws(15)
 @given(st.integers(0, 300), st.integers(0, 8), st.sampled_from([JsonLogger, CSVLogger]))
 def test_a_full_disk_loses_no_row(tmp_path_factory, room, again, make):
-    "Rows wait in memory and in checkpoints, and a warning tells so; a full disk used to end the run"
+    "Rows wait in memory and in checkpoints, with a warning; a full disk used to end the run"
     folder,left = tmp_path_factory.mktemp('log'),[room]
     def opened(self):
         LogFile_open(self)
@@ -336,7 +336,7 @@ def test_output_to_a_full_disk(capsys, monkeypatch):
 
 # the readers
 
-@settings(max_examples=100)
+@draws(50)
 @given(st.data())
 def test_readers_of_any_file(tmp_path_factory, data):
     "A reader returns rows or raises a ValueError; damaged files raised TypeErrors and AttributeErrors"

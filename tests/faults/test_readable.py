@@ -3,7 +3,7 @@ import io, math, random, subprocess, sys
 from pathlib import Path
 
 import numpy as np, pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 
 from learnkit.all import DataLoaders, Learner, get_random_states, set_random_states
@@ -13,7 +13,7 @@ from learnkit.recovery.file import list_checkpoints, read_checkpoint, write_chec
 from learnkit.recovery.export import load_learner
 from learnkit.data.files import to_serializable
 from learnkit.data.files import read_state
-from toys import few, slow
+from toys import draws, few, slow
 
 pytestmark = few(10_000, 1)   # of the slow cases of each test; all with LEARNKIT_SWEEP=1
 
@@ -45,7 +45,7 @@ plain = st.none() | st.booleans() | st.integers() | st.floats() | st.complex_num
 keys  = st.text() | st.integers() | st.booleans() | st.none() | st.floats(allow_nan=False) | st.tuples(st.integers(), st.text())
 nests = st.recursive(plain, lambda o: st.lists(o) | st.dictionaries(keys, o) | st.tuples(o, o), max_leaves=8)
 
-@settings(max_examples=100, deadline=None)
+@draws(50)
 @given(nests)
 def test_every_value_that_is_written_is_read_back(o):
     "Nested values of any kind that can be written are read back unchanged"

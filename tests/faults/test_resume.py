@@ -436,12 +436,12 @@ def test_trained_samples_are_not_loaded_again(tmp_path):
 @few(1)
 def test_late_in_a_long_epoch(workers, tmp_path):
     "At 95 % of a million samples: no sample already trained is loaded again"
-    N,BS,done = 10**6,1000,950
+    N,BS,done = 10**6,5000,190
     class Long(Dataset):
         made = torch.zeros((), dtype=torch.long).share_memory_()
         def __len__(self): return N
         def __getitems__(self, idxs): Long.made += len(idxs); x = torch.tensor(idxs)[:,None]/N; return [(x.expand(-1, 4), x)]
-    def make(): return learner(tmp_path, data=lambda: DataLoader(Long(), BS, shuffle=True, num_workers=workers, collate_fn=lambda b: b[0]), every='950ba')
+    def make(): return learner(tmp_path, data=lambda: DataLoader(Long(), BS, shuffle=True, num_workers=workers, collate_fn=lambda b: b[0]), every='190ba')
     with pytest.raises(SystemError): fit(make(), 1, cbs=Crash(done))
     Long.made.zero_()
     resumed = fit(make(), 1)

@@ -1,4 +1,4 @@
-"""A run that is killed and resumed ends like an uninterrupted one, also if an epoch ends before its last batch."""
+"""A run that is killed and resumed ends like an uninterrupted one, even if an epoch ends before its last batch."""
 import itertools, warnings
 from datetime import timedelta
 

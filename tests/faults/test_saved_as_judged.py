@@ -1,4 +1,4 @@
-"""Weights saved or exported during a fit are those that a validation uses, also with averages or optimizer modes."""
+"""Weights saved or exported during a fit are those that a validation uses, even with averages or optimizer modes."""
 import io, sys
 from pathlib import Path
 

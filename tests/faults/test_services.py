@@ -5,12 +5,12 @@ import gc, json, os, signal, socket, sys, threading, time, warnings, weakref, zi
 from types import SimpleNamespace
 
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from learnkit.all import (CheckpointCallback, Evaluator, GradientAccumulation, ImageLogger, JsonLogger, LossMonitor, LRMonitor, Pausable, SaveModelCallback, ServiceLogger, ValidateEvery, mae)
 from learnkit.contrib.mlflow import MLflowLogger
 from learnkit.contrib.wandb import WandbFile, WandbLogger
 from learnkit.loop.run import null_logger
-from toys import at, batches, learner, throw
+from toys import at, batches, draws, learner, throw
 
 class Server:
     "Records its calls; `down` lists which of them fail, or fail after the row was stored"
@@ -49,10 +49,10 @@ def steps(server, run='run0'): return [s for s,_ in server.runs[run]['rows']]
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch): monkeypatch.setattr('learnkit.observe.services.Sender.max_wait', .01)
 
-@settings(max_examples=6, deadline=None)
+@draws(6)
 @given(st.lists(st.sampled_from([None,'down','lost']), max_size=12), st.lists(st.integers(1, 3), min_size=1, max_size=3), st.integers(1, 5))
 def test_each_step_is_stored_once(down, fits, at_once):
-    "A row whose answer was lost is not sent again, a rejected one is; part of a failed group may have been stored"
+    "A row whose reply was lost is not sent again, a rejected one is; part of a failed group may have been stored"
     server = Server(down)
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
@@ -337,7 +337,7 @@ def test_wandb_in_a_notebook(tmp_path):
 
 @pytest.mark.slow
 def test_wandb_active_run(tmp_path, monkeypatch):
-    "As in a sweep, the open run gets the rows at its own steps, and stays open, also after an error"
+    "As in a sweep, the open run gets the rows at its own steps, and stays open, even after an error"
     wandb = pytest.importorskip('wandb')
     monkeypatch.chdir(tmp_path)
     run = wandb.init(project='p', dir=str(tmp_path), mode='offline', settings=dict(silent=True, console='off'))

@@ -55,7 +55,7 @@ def test_an_iterator_that_can_continue_does(workers):
 
 @pytest.mark.parametrize('i', range(5))
 def test_a_generator_within_a_sample_may_cancel(i):
-    "A generator within `__getitem__` may cancel, also in the last sample, after which the data ends"
+    "A generator within `__getitem__` may cancel, even in the last sample, after which the data ends"
     class Sums(Dataset):
         def __len__(self): return 5
         def __getitem__(self, j):

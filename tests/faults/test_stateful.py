@@ -297,7 +297,7 @@ class Streamed(IterableDataset):
     def load_state_dict(self, d): self.start = d
 
 class Place(IterableDataset):
-    "A stream that continues from its position, also after an incomplete pass"
+    "A stream that continues from its position, even after an incomplete pass"
     at = 0
     def __iter__(self):
         while self.at<N: self.at += 1; x = torch.tensor([1., 2, 3, self.at/N]); yield x,x.sum()[None]/10
@@ -324,7 +324,7 @@ class AsksFor(Streamed):
 @pytest.mark.parametrize('k', [1, *slow(2, PER, PER+1, 2*PER), 2*PER+1])
 @pytest.mark.parametrize('make', [Streamed, AsksFor])
 def test_the_data_get_the_epoch(make, k, tmp_path):
-    "Each epoch has its own order, also those after a resume in the middle of one"
+    "Each epoch has its own order, even after a resume in the middle of one"
     data = lambda: DataLoader(make(), BS)
     whole = end(fit(learner(tmp_path/'a', data)))
     assert_same(whole, end(stopped(lambda: learner(tmp_path/'b', data), Crash(k))))
@@ -415,7 +415,7 @@ class RecordingSampler(RecordsEpochs, Sampler):
     def __iter__(self): return iter(range(self.n))
 
 def test_which_objects_get_the_epoch(tmp_path):
-    "`set_epoch` reaches dataset and sampler, also in a `Subset` or batch sampler; or only a loader that defines it"
+    "`set_epoch` reaches dataset and sampler, even in a `Subset` or batch sampler; or only a loader that defines it"
     ds,sampler = RecordingData(8),RecordingSampler(8)
     loaders = [DataLoader(ds, 4, sampler=sampler), DataLoader(Subset(ds, range(8)), batch_sampler=BatchSampler(sampler, 4, False))]
     for i,dl in enumerate(loaders):

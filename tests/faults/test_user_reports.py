@@ -124,7 +124,7 @@ def test_a_loader_of_length_zero_has_a_len(capsys):
     assert 'has no `len`' not in capsys.readouterr().out
 
 def test_a_plateau_with_a_rate_in_a_tensor(capsys):
-    "Rounding to 32 bits was taken for a schedule, and each epoch reduced the rate to its current value"
+    "Rounding to 32 bits was taken for a schedule, and each epoch reduced the learning rate to its current value"
     x = torch.randn(16, 4)
     learn = Learner(([(x, x[:,:1])],)*2, nn.Linear(4, 1), nn.MSELoss(), opt_func=partial(torch.optim.SGD, lr=torch.tensor(1.)),
                     cbs=ReduceLROnPlateau(patience=1, min_delta=100., min_lr=.1))

@@ -77,7 +77,7 @@ def work(rank, world, port, how, cause, at, folder, timeout, boards, late=None, 
     if rank==0 and keeper_ends: keeper_ends()
 
 def run(world, how, cause, folder, at='before_batch', timeout=20., boards=True, **kw):
-    "How the fit of each process ended, and after how many seconds; None for a process without an answer"
+    "How the fit of each process ended, and after how many seconds; None for a process without a result"
     with socket.socket() as s: s.bind(('127.0.0.1', 0)); port = s.getsockname()[1]
     fork = torch.multiprocessing.get_context('fork')   # no launcher kills the others
     ps = [fork.Process(target=work, args=(r, world, port, how, cause, at, folder, timeout, boards), kwargs=kw) for r in range(world)]
@@ -129,7 +129,7 @@ def test_without_shared_memory(tmp_path, how, place):
 @pytest.mark.parametrize('world,how,place', [(3, 'hangs', 'middle'), *slow(*[(n, how, place) for how in ('hangs','stays frozen','slow','killed')
                                                                           for n,place in ((2, 'last'), (3, 'first'), (4, 'middle'))])])
 def test_in_the_backward_pass(tmp_path, world, how, place):
-    "A callback that acts alike in all processes needs no messages: they wait for `timeout` in PyTorch's collectives"
+    "A callback that does the same in all processes needs no messages: they wait for `timeout` in PyTorch's collectives"
     check(world, how, places[place](world), tmp_path, acts='alike')
 
 def killed_soon():
@@ -148,7 +148,7 @@ def test_the_process_that_hosts_the_store_ends_first(tmp_path, how, keeper_ends)
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
 @pytest.mark.parametrize('how', ['leaves','raises'])
 def test_without_notices_in_the_store(tmp_path, how, monkeypatch):
-    "A message between the processes tells which one failed"
+    "A message between the processes names the one that failed"
     monkeypatch.setattr(Notices, 'read', lambda self: [])
     outcomes = check(3, how, 1, tmp_path)
     assert all('process 1 failed' in outcomes[rank][0] for rank in (0, 2)), outcomes

@@ -6,9 +6,9 @@ import pytest, torch, torchmetrics as tm
 from torch import nn
 from torch.nn import functional as F
 from torchmetrics import functional as tmf
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from learnkit.all import Callback, CheckpointCallback, DataLoaders, Learner, ProgressCallback, Recorder, TorchMetric
-from toys import weights
+from toys import draws, weights
 
 N = 3
 def data(sizes, seed=0):
@@ -36,7 +36,7 @@ def test_an_epoch_is_one_call_on_all_of_its_data(kind):
         assert row[-1]==pytest.approx(KINDS[kind]()(*seen[epoch,False]).item(), abs=1e-6)
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=4), st.lists(st.integers(1, 9), min_size=1, max_size=4))
-@settings(max_examples=15, deadline=None)
+@draws(10)
 def test_any_split_into_batches(train, valid):
     learn,seen = fit(acc(average='micro'), train, valid)
     assert [r[-1] for r in learn.recorder.values]==pytest.approx([acc(average='micro')(*seen[e,False]).item() for e in range(2)])

@@ -59,7 +59,7 @@ def predict(watch, **kw):
 
 # calls
 class Calls:
-    "Counts calls, also of C functions: `total`, and `ours` from or into learnkit and fastcore; the gc is off"
+    "Counts calls, including C functions: `total`, and `ours` from or into learnkit and fastcore; the gc is off"
     def __enter__(self): self.names,self.total,self.ours = Counter(),0,0; gc.disable(); sys.setprofile(self.see); return self
     def __exit__(self, *args): sys.setprofile(None); gc.enable()
     def see(self, frame, kind, arg):

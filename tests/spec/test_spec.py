@@ -311,7 +311,7 @@ def then(e):
     return (('fit',1),('validate',)) if e in ERRORS else (('validate',),)
 
 EACH = [*CANCELS.values(), BOTH, *ERRORS]
-# every fifth play, with another offset each; 5 divides neither 8 nor 13, the numbers of exceptions
+# every fifth play, each time with a different offset; 5 divides neither 8 nor 13, the numbers of exceptions
 TURNS = [0, *slow(1, 2, 3, 4)]
 
 @few(1, 3)
@@ -465,7 +465,7 @@ def plays(draw):
 def random_plays(n):
     return settings(max_examples=n, deadline=None, suppress_health_check=[*HealthCheck])
 
-@random_plays(100)
+@random_plays(50)
 @given(plays())
 def test_random_plays(play):
     CASES['random'] += 1

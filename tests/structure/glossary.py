@@ -4,6 +4,7 @@
 `--list WORD` lists the lines. Code in prose, links, formulas and comments of Markdown are not counted as prose."""
 import argparse, json, re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 root = Path(__file__).resolve().parents[2]
@@ -46,17 +47,19 @@ words = {k:re.compile(v, re.I | re.M) for k,v in {**never, **sometimes}.items()}
 no_prose = re.compile(r'```.*?```|``.*?``|`[^`\n]*`|\]\([^)\n]*\)|<!--.*?-->|\$[^$\n]+\$', re.S)
 def prose(text): return no_prose.sub(lambda m: '\n'*m[0].count('\n'), text)
 
+@cache
 def texts(path):
-    "Yield the kind, 'prose' or 'code', and the text of each part of a page"
+    "Return the kind, 'prose' or 'code', and the text of each part of a page, which is read once for all words"
     text = path.read_text(encoding='utf-8')
     if path.suffix=='.md':
         before_glossary = text.partition('\n## Words\n')[0]   # CONTRIBUTING.md lists the words themselves
-        yield 'prose',prose(before_glossary)
-        return
+        return [('prose', prose(before_glossary))]
+    parts = []
     for cell in json.loads(text)['cells']:
         source = ''.join(cell['source'])
-        if cell['cell_type']=='code': yield 'code',source
-        else: yield 'prose',prose(source)
+        if cell['cell_type']=='code': parts.append(('code', source))
+        else: parts.append(('prose', prose(source)))
+    return parts
 
 def paths(folder, at=root):
     "Return the notebooks of a folder, or the page of that name, if there is one"
@@ -72,10 +75,10 @@ def found(folder, word, kinds=('prose','code'), at=root):
                 line = text[text.rfind('\n', 0, m.start())+1:].partition('\n')[0]
                 yield kind,f'{path.relative_to(at).as_posix()}: {line.strip()}'
 
-def table(at=root):
+def table(at=root, listed=words):
     "Return the counts as rows: a word, then `prose/code` for each folder and page"
     rows = [['', *folders, *pages]]
-    for word in words:
+    for word in listed:
         counts = [Counter(kind for kind,_ in found(folder, word, at=at)) for folder in rows[0][1:]]
         rows.append([word, *(f"{c['prose']}/{c['code']}" for c in counts)])
     return rows

@@ -22,15 +22,22 @@ apart = {f'{lib}.contrib.{m}' for m in ('sklearn','foreign',*adapters.values())}
 
 handler = re.compile(r'(before|after)_|cleanup$')   # handlers are documented by their event
 
-@dataclass
+@dataclass(eq=False)
 class Name:
     "A public name: its module, its name there, its function (for a class `__init__`), and the module of that function"
-    mod: object; name: str; f: object; home: object; cls: object = None
+    mod: object
+    name: str
+    f: object
+    home: object
+    cls: object = None
     def __str__(self): return f'{self.mod.name}.{self.name}'
+    @cache
     def params(self):
         if self.f is None: return []
         f = _stubs.written_out(self.f, self.home)
-        return [p.arg for p in _stubs.parameters(f.args)[int(self.cls is not None and not _stubs.is_static(f)):]]
+        has_self = self.cls is not None and not _stubs.is_static(f)
+        return [p.arg for p in _stubs.parameters(f.args)[int(has_self):]]
+    @cache
     def errors(self): return _stubs.raises(self.f, self.home, self.cls) if self.f else []
     def returned(self):
         "The type of the result of a function; None if it has no result"

@@ -192,12 +192,23 @@ def bound(tree):
             stored = (o for t in getattr(n, 'targets', None) or [n.target] for o in ast.walk(t) if isinstance(getattr(o, 'ctx', None), ast.Store))
             yield from ((o.id, n.lineno) for o in stored if isinstance(o, ast.Name))
 
+definition = re.compile(r'^(?:def|class) +(\w+)', re.M)
+def may_repeat(p):
+    "Whether two definitions that begin a line have one name; to parse every test file would take seconds"
+    counts = Counter(definition.findall(p.read_text(encoding='utf-8')))
+    return any(n > 1 for n in counts.values())
+
+def own_definitions(tree):
+    "The functions and classes of a file by name and line, without patched methods"
+    definitions = [n for n in tree.body if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
+    return {(n.name, n.lineno) for n in definitions if not is_patched(n)}
+
 def twice(at):
     """Names that are defined twice in a file, where the second replaces the first: all names of a module, whose code
     comes from several notebooks; functions and classes of a test file"""
-    for p in [*modules(at), *sorted((at/'tests').rglob('*.py'))]:
-        names = {*bound(tree_of(p))} if p.is_relative_to(at/lib) else {(n.name, n.lineno) for n in tree_of(p).body
-                 if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and not is_patched(n)}
+    test_files = filter(may_repeat, sorted((at/'tests').rglob('*.py')))
+    names_of = {p:{*bound(tree_of(p))} for p in modules(at)} | {p:own_definitions(tree_of(p)) for p in test_files}
+    for p,names in names_of.items():
         for name,n in sorted(Counter(name for name,_ in names).items()):
             if n > 1: yield p.relative_to(at).as_posix(),f'{name} is defined {n} times: rename one, the later replaces the earlier'
 

@@ -56,11 +56,15 @@ def seed_all():
     seed = int(os.environ.get('LEARNKIT_SEED', 0))
     random.seed(seed); np.random.seed(seed); torch.manual_seed(seed)
 
-def run(path, flags):
-    "Run the code cells of a notebook up to the first that fails; return whether one failed or is outdated"
+def make_shell():
+    "Return IPython's shell, without history"
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
-    shell = InteractiveShell.instance(config=Config(HistoryManager=dict(enabled=False)), colors='NoColor')
+    return InteractiveShell.instance(config=Config(HistoryManager=dict(enabled=False)), colors='NoColor')
+
+def run(path, flags):
+    "Run the code cells of a notebook up to the first that fails; return whether one failed or is outdated"
+    shell = make_shell()
     os.chdir(path.parent)
     sys.path.insert(0, str(path.parent))   # as Jupyter does
     sys.argv[0] = 'ipykernel_launcher.py'
@@ -97,10 +101,12 @@ def serve():
     "Read pairs of a notebook and a log file; run each notebook in a fork that writes to its log; print the exit status"
     # slow to import
     import IPython.core.interactiveshell, fastcore.test, matplotlib.pyplot, sklearn.datasets, torch.utils.data
-    import learnkit.all   # each fork has its own unmodified copy
+    import learnkit.all
     torch.optim.SGD([torch.ones(1)])   # imports the compiler, which takes a second
+    make_shell().run_cell('pass')   # each fork has its own unmodified copy of the shell, and of learnkit
     torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 1   # as in conftest.py
-    gc.collect(); gc.freeze()
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         path,log = json.loads(line)
         if not (pid := os.fork()):

@@ -5,7 +5,7 @@ Both lists of exceptions can only shrink. `make check` fails if a case is added;
 longer exists, so that it cannot come back.
 """
 import ast
-from collections import Counter
+from functools import cache
 import pytest
 from test_house import callback_classes, name_of, modules, root, room, tree_of
 
@@ -27,6 +27,7 @@ def by_definition(tree):
     for top in tree.body:
         for node in ast.walk(top): yield getattr(top, 'name', ''),node
 
+@cache
 def reaches(at):
     "The reads of frames, bytecode and /proc in the core's subpackages: module, definition, and name"
     found = set()
@@ -80,6 +81,7 @@ def is_method_of(definition, classes):
     patched = isinstance(definition, ast.FunctionDef) and definition.args.args and definition.args.args[0].annotation is not None
     return patched and ast.unparse(definition.args.args[0].annotation) in classes
 
+@cache
 def asked_of_delegates(at):
     "The look-ups by name on objects that delegate, with their lines, by module"
     classes,found = {*callback_classes(at)}|delegating,{}

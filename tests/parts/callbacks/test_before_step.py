@@ -3,12 +3,13 @@ from collections import Counter
 from functools import partial
 
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.optim import SGD, Adam
 
 from learnkit.all import (BatchEvents, Callback, CombinedLoader, EachLoader, EMACallback, GradientAccumulation, GradientClip, Learner, MicroBatch, MixedPrecision,
                           SkipNaN, TorchScheduler)
+from toys import draws
 
 def data(sizes, seed=0):
     g = torch.Generator().manual_seed(seed)
@@ -60,7 +61,7 @@ def weights(learn): return torch.cat([p.detach().flatten().double() for p in lea
 def joined(batches, n): return [tuple(map(torch.cat, zip(*batches[i:i+n]))) for i in range(0, len(batches), n)]
 steps = 'before_step','after_step','before_zero_grad','after_zero_grad'
 
-@settings(max_examples=60, deadline=None)
+@draws(30)
 @given(names=st.sets(st.sampled_from([*cbs_of])), n=st.integers(2,4), n_batches=st.integers(1,9), bs=st.integers(1,3), micro=st.booleans())
 def test_accumulation_is_training_with_larger_batches(names, n, n_batches, bs, micro):
     small = data([bs]*n_batches)
@@ -70,7 +71,7 @@ def test_accumulation_is_training_with_larger_batches(names, n, n_batches, bs, m
     assert [acc.counts_events.n[e] for e in steps]==[large.counts_events.n[e] for e in steps]==[2*-(-n_batches//n)]*4
     assert acc.counts_events.n['after_backward']==2*n_batches*(bs if micro else 1) and acc.counts_events.n['after_batch']==2*n_batches+2
 
-@settings(max_examples=20, deadline=None)
+@draws(12)
 @given(names=st.sets(st.sampled_from([*cbs_of])), sizes=st.lists(st.integers(1,5), min_size=1, max_size=7), n_acc=st.integers(5,12))
 def test_accumulation_of_batches_of_unequal_sizes(names, sizes, n_acc):
     "The gradients of a step are those of the mean over its samples before any `before_step` handler runs"

@@ -2,7 +2,7 @@
 import gc, subprocess, sys, tempfile, weakref
 from pathlib import Path
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 import learnkit.learner.predict
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.loop.callback import Callback
@@ -12,9 +12,9 @@ from learnkit.loop.run import null_logger
 from learnkit.observe.evaluate import Evaluator
 from learnkit.callbacks.monitor import TrackerCallback
 from learnkit.recovery.signals import close_all
-from toys import at, batches, learner, slow, throw, weights
+from toys import at, batches, draws, learner, slow, throw, weights
 
-quick = settings(max_examples=30, deadline=None)
+quick = draws(15)
 
 class Log(Callback):
     "Records cycles and batches in order"

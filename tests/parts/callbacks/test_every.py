@@ -2,7 +2,7 @@
 import math
 from fractions import Fraction
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.optim import SGD
 from torch.utils.data import DataLoader, TensorDataset
@@ -20,10 +20,10 @@ from learnkit.loop.run import null_logger
 from learnkit.data.loaders import DataLoaders
 from learnkit.learner.learner import Learner
 from learnkit.measure.metrics import mae
-from toys import at, batches, learner, throw, weights
+from toys import at, batches, draws, learner, throw, weights
 
 pytestmark = pytest.mark.filterwarnings('ignore:the batch has no target')
-quick = settings(max_examples=40, deadline=None)
+quick = draws(20)
 
 # spelling
 @given(st.sampled_from(['ep','ba','sp']), st.integers(1, 10**9))

@@ -3,7 +3,7 @@ groups by name, a history in a file. Each is compared with a plain loop or formu
 import importlib.util, sys, tempfile, types, warnings
 from functools import partial
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD
@@ -17,9 +17,9 @@ from learnkit.loop.run import null_logger
 from learnkit.measure.history import History
 from learnkit.optim.splitters import by_names
 from learnkit.recovery.checkpoint import CheckpointCallback
-from toys import at, batches, few, learner, throw, weights
+from toys import at, batches, draws, few, learner, throw, weights
 
-quick = settings(max_examples=25, deadline=None)
+quick = draws(15)
 
 class Two(nn.Sequential):
     def __init__(self): super().__init__(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2), nn.Tanh(), nn.Linear(2, 1))

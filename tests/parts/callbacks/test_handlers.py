@@ -1,13 +1,13 @@
 """Functions as handlers: which calls a filter lets through, and training intervals at any event"""
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from learnkit.loop.callback import Callback, handler_of
 from learnkit.callbacks.intervals import EveryCallback
 from learnkit.callbacks.handlers import Filter
 from learnkit.callbacks.handlers import OnCallback
-from toys import at, learner
+from toys import at, draws, learner
 
-quick = settings(max_examples=30, deadline=None)
+quick = draws(15)
 
 def calls(name, n_epoch=3, n=5, cbs=(), start_epoch=0, **kw):
     "The numbers of trained batches at which a function at event `name` was called in a fit"

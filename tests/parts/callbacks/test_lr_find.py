@@ -4,7 +4,7 @@ from copy import deepcopy
 from functools import partial
 
 import numpy as np, pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD, Adam, AdamW
@@ -21,7 +21,7 @@ from learnkit.optim.schedule import SchedLin
 from learnkit.data.random import get_random_states
 from learnkit.data.loaders import DataLoaders
 from learnkit.learner.learner import Learner
-from toys import at, batches, learner, throw, weights
+from toys import at, batches, draws, learner, throw, weights
 
 pytestmark = pytest.mark.filterwarnings('ignore:no learning rate is suggested')
 
@@ -118,7 +118,7 @@ def test_ways_to_run(find): assert run(find)==run()
 @given(st.sampled_from([e for e in event if not e.startswith(('before_evaluate','after_evaluate','before_predict','after_predict','before_save','after_save',
                                                                'before_load','after_load','after_create'))]),
        st.integers(0, 3), st.sampled_from([ValueError, KeyboardInterrupt, CancelBatch, CancelStep, CancelTrain, CancelEpoch, CancelFit]), st.integers(0, 1), st.sampled_from([-20, 0, 99]))
-@settings(max_examples=20)
+@draws(12)
 def test_after_any_exception_a_fit_is_unchanged(ev, k, exc, first, order):
     "After any exception at any call of any event in `lr_find`, a fit gives the same result as without it"
     def find(learn):
@@ -134,7 +134,7 @@ def test_after_any_exception_a_fit_is_unchanged(ev, k, exc, first, order):
 @given(st.sampled_from([e for e in event if e.startswith(('before_fit','before_epoch','before_batch','after_loss','before_step','after_step','after_batch','after_cancel_fit',
                                                            'after_fit','cleanup'))]),
        st.integers(0, 3), st.sampled_from([ValueError, KeyboardInterrupt, CancelBatch, CancelStep, CancelFit, None]), st.integers(0, 1), st.sampled_from([-20, 99]))
-@settings(deadline=None, max_examples=15)
+@draws(10)
 def test_finder_in_a_fit(ev, k, exc, first, order):
     "A fit with an `LRFinder`, failed or not, changes no later fit; a failed one used to leave bad weights"
     calls,learn = [],make()
@@ -351,7 +351,7 @@ def test_given_points_are_labelled_with_their_own_rates():
 curves = st.lists(st.floats(0, 100, width=32), min_size=20, max_size=60)
 
 @given(curves)
-@settings(deadline=None, max_examples=100)
+@draws(50)
 def test_suggestions_are_fastais(losses):
     fs = pytest.importorskip('fastai.callback.schedule')
     lrs,ls = torch.logspace(-7, 1, len(losses)),torch.tensor(losses)
@@ -361,7 +361,7 @@ def test_suggestions_are_fastais(losses):
         if f in (valley, minimum): assert (bx,by)==pytest.approx((float(ax),float(ay)), rel=1e-4)
 
 @given(st.lists(st.floats(0, 100, width=32), max_size=30), st.integers(0, 30))
-@settings(deadline=None, max_examples=100)
+@draws(50)
 def test_suggestions_of_any_curve(losses, nans):
     "The suggestion is a rate of the curve or None; nothing is raised"
     losses = losses[:nans] + [float('nan')]*(len(losses)-nans)

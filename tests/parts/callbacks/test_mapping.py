@@ -2,7 +2,7 @@
 import re, warnings
 from functools import partial
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD
@@ -20,9 +20,9 @@ from learnkit.observe.trace import CheckEvents
 from learnkit.loop.run import null_logger
 from learnkit.data.loaders import DataLoaders
 from learnkit.learner.learner import Learner
-from toys import at, batches, few, learner, throw, weights
+from toys import at, batches, draws, few, learner, throw, weights
 
-quick = settings(max_examples=40, deadline=None)
+quick = draws(20)
 
 # mapping
 @quick

@@ -2,7 +2,7 @@
 from functools import partial
 from itertools import permutations
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.distributions import Beta
 from torch.nn import functional as F
@@ -24,7 +24,7 @@ from learnkit.measure.losses import *
 from learnkit.measure.losses import *
 import learnkit.learner.predict
 from oracle import FIT
-from toys import at, few, slow
+from toys import at, draws, few, slow
 
 class Quiet(Learner):
     def __init__(self, *args, **kw): super().__init__(*args, **kw); self.logger = lambda *a: None; self.remove_cb(self.progress)
@@ -288,7 +288,7 @@ def test_one_sample_and_no_target():
     fit(Quiet([[(x,torch.tensor([1]))]], nn.Linear(4,3), nn.CrossEntropyLoss(), SGD, cbs=MixUp()), 1)
     with pytest.warns(UserWarning, match='no target'): fit(Quiet([[(x,)]], nn.Linear(4,3), nn.CrossEntropyLoss(), SGD, cbs=MixUp()), 1)
 
-@settings(deadline=None, max_examples=30)
+@draws(15)
 @given(bs=st.integers(1, 5), H=st.integers(1, 9), W=st.integers(1, 9), alpha=st.floats(.1, 5), seed=st.integers(0, 999), whole=st.booleans())
 def test_cutmix_pastes_a_box_and_lam_is_what_is_left(bs, H, W, alpha, seed, whole):
     "The pixels of each image are its index, so each mixed pixel shows its source"
@@ -309,7 +309,7 @@ def test_cutmix_pastes_a_box_and_lam_is_what_is_left(bs, H, W, alpha, seed, whol
         out = (m[0]!=i).nonzero()
         if len(out): assert len(out)==(out.amax(0)-out.amin(0)+1).prod()   # the pasted pixels form a rectangle
 
-@settings(deadline=None, max_examples=30)
+@draws(15)
 @given(n=st.integers(1, 6), alpha=st.floats(.05, 5), seed=st.integers(0, 999))
 def test_mixup_mixes_inputs_and_targets_alike(n, alpha, seed):
     torch.manual_seed(seed)

@@ -3,7 +3,7 @@ import gc, signal, sys, threading, time, traceback, weakref
 from unittest import mock
 
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, Sampler, TensorDataset, WeightedRandomSampler
 
@@ -22,7 +22,7 @@ from learnkit.learner.learner import Learner
 from learnkit.data.device import Transfer
 from learnkit.data.nested import leaves
 from learnkit.data.seeded import SeededLoader
-from toys import at, few, slow, throw, weights
+from toys import at, draws, few, slow, throw, weights
 
 N,BS,PER = 22,4,6
 
@@ -123,7 +123,7 @@ def test_a_stateful_loader_is_not_prefetched():
     assert not is_loaded_by_workers(Stateful(Quiet(), BS, num_workers=1))
 
 # how far ahead
-@settings(max_examples=30, deadline=None)
+@draws(15)
 @given(st.integers(1, 5), st.integers(0, 9), st.data())
 def test_no_further_ahead_than_requested(n, size, data):
     made = []

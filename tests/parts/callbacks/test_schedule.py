@@ -22,7 +22,7 @@ from learnkit.callbacks.batches import StepsPerEpoch
 from learnkit.callbacks.schedules import *
 from learnkit.optim.schedule import *
 from learnkit.callbacks.schedules import TorchScheduler
-from toys import Reg, at, batches, learner, model, throw, weights
+from toys import Reg, at, batches, draws, learner, model, throw, weights
 
 class Two(nn.Sequential):
     "Two layers with one parameter group each"
@@ -231,7 +231,7 @@ def test_bad_settings(call, words):
 
 # schedules
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda v: sum(v)>.1), st.floats(0, 1))
-@settings(deadline=None, max_examples=200)
+@draws(100)
 def test_each_position_belongs_to_one_schedule(raw, pos):
     "For any fractions, each position belongs to one schedule, and the position in it is from 0 to 1"
     pcts = [v/sum(raw) for v in raw]

@@ -1,12 +1,13 @@
 """Any callbacks together, added in any order, give the same weights and the same history, and leave nothing behind."""
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 
 from learnkit.all import (ActivationStats, AugmentCallback, BnFreeze, CSVLogger, ChannelsLast, CutMix, DataLoaders, EMACallback, EarlyStoppingCallback, EveryCallback, GradientAccumulation,
                           GradientClip, Learner, MCDropoutCallback, MicroBatch, MixUp, MixedPrecision, OnBetter, ParamScheduler, Recorder, ReduceLROnPlateau, SaveModelCallback, SchedCos,
                           ShortEpochCallback, StopAfter, TerminateOnNaNCallback, ThresholdStopper, TorchScheduler, TrainEvalCallback, ValidateEvery, accuracy, set_seed)
 from learnkit.recovery.checkpoint import CheckpointCallback
+from toys import draws
 
 torch.set_num_threads(1)
 
@@ -51,7 +52,7 @@ def combinations(draw):
     return names,draw(st.permutations(names))
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@draws(20)
 @given(combinations())
 def test_any_callbacks_in_any_order(tmp_path_factory, both):
     a,b = (outcome(fit(names, tmp_path_factory.mktemp('run'))) for names in both)

@@ -1,7 +1,7 @@
 """Monitor and trackers agree with reference implementations, torch's scheduler and fastai's callbacks"""
 import io, math, operator, warnings
 import numpy as np, pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.optim import SGD, Adam
 from learnkit.loop.callback import Callback
@@ -19,9 +19,9 @@ from learnkit.learner.learner import Learner
 from learnkit.measure.metric import AvgMetric, Metric
 from learnkit.measure.metrics import Perplexity, accuracy, error_rate, mae, mse, rmse
 from learnkit.measure.accum import F1Score, RocAuc
-from toys import at, batches, equal, few, learner, throw, weights
+from toys import at, batches, draws, equal, few, learner, throw, weights
 
-quick = settings(max_examples=40, deadline=None)
+quick = draws(20)
 nan,inf = float('nan'),float('inf')
 
 class Prescribe(Callback):
@@ -208,7 +208,7 @@ def test_early_stopping(values, patience, delta, lower):
     assert len(learn.recorder.history)==n
     if n<len(values): assert 'early stopping' in learn.stop_reason
 
-@settings(max_examples=25, deadline=None)
+@draws(15)
 @given(st.lists(st.floats(-5,5).map(lambda x: round(x,1)) | st.just(nan), min_size=1, max_size=12), st.integers(1, 3), deltas, st.booleans())
 def test_like_fastai(values, patience, delta, lower):
     "fastai's callbacks on learnkit's Learner find the same best values, and stop at the same epoch"
@@ -546,7 +546,7 @@ def test_nan_in_validation_ends_the_fit(cb):
     assert math.isfinite(row['train_loss']) and math.isnan(row['valid_loss'])
     assert math.isnan(learn.validate()[0])   # outside of a fit, NaN is only returned
 
-@settings(max_examples=30, deadline=None)
+@draws(15)
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(1, 3))
 def test_it_waits_for_the_device_only_when_every_is_due(n, every, n_epoch):
     cb = Slow(f'{every}ba')

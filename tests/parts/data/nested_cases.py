@@ -3,11 +3,12 @@ from collections import OrderedDict, UserDict, defaultdict, namedtuple
 from collections.abc import Mapping
 
 import torch
-from hypothesis import settings, strategies as st
+from hypothesis import strategies as st
 
 from learnkit.data.nested import apply
+from toys import draws
 
-fast = settings(max_examples=60, deadline=None)
+fast = draws(30)
 Pair = namedtuple('Pair', 'a b')
 N = 12
 

@@ -3,15 +3,16 @@ from collections import OrderedDict, UserDict, namedtuple
 
 import numpy as np, pytest, torch
 from fastcore.foundation import L
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn, tensor
 
 from learnkit.data.batch import *
 from learnkit.data.batch import select_samples
 from learnkit.data.device import to_device
 from learnkit.data.nested import item_find
+from toys import draws
 
-fast = settings(max_examples=100, deadline=None)
+fast = draws(50)
 
 def test_find():
     x = torch.ones(3,2)

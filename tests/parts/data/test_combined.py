@@ -1,6 +1,6 @@
 """Several loaders as one: which batch comes next against an oracle in plain Python, and a resume at any batch, to the bit"""
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from learnkit.all import (Callback, CheckpointCallback, CombinedLoader, DataLoaders, EachLoader, FusedStep, GradientAccumulation, InTurn, Learner,
                           LimitBatches, OverfitBatches, Prefetch, Recorder, SAM, SeededLoader, StepsPerEpoch, mae)
 from learnkit.data.resumable_loader import ResumableLoader
-from toys import few
+from toys import draws, few
 
 names = 'abcd'
 def oracle(ns, order='in_turn', weights=None, size=lambda b: 1, until='longest'):
@@ -42,7 +42,7 @@ def cases(draw):
 def lists(ns): return {k:[(k, i) for i in range(n)] for k,n in zip(names, ns)}
 def unsized(ns): return {k:(lambda bs: lambda: iter(bs))(bs) for k,bs in lists(ns).items()}
 
-@settings(max_examples=200, deadline=None)
+@draws(100)
 @given(cases(), st.data())
 def test_as_the_oracle(case, data):
     ns,kw = case
@@ -62,7 +62,7 @@ def test_as_the_oracle(case, data):
     for k,w in shares.items():   # each has its share, but for a batch of each
         assert abs(got[k]/sum(got.values()) - w/sum(shares.values()))*sum(got.values()) <= 5*len(ns)
 
-@settings(max_examples=50, deadline=None)
+@draws(25)
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=3), st.sampled_from(('in_turn','sequential','zip')))
 def test_loaders_without_a_length(ns, order):
     got = [*CombinedLoader(unsized(ns), order, until='shortest')]

@@ -1,7 +1,7 @@
 "`DataLoaders` from loaders, data sets, tensors and arrays"
 import numpy as np, pytest, torch
 from fastcore.foundation import L
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import tensor
 from torch.utils.data import *
 
@@ -11,8 +11,9 @@ from learnkit.data.arrays import BatchTensorDataset, collate_tensors
 from learnkit.data.loaders import sequential_loader
 from learnkit.data.random import set_seed
 from loader_cases import Custom, Items, NewStyle, Stream
+from toys import draws
 
-fast = settings(max_examples=100, deadline=None)
+fast = draws(50)
 x,y,z = torch.randn(3,2), torch.arange(3), torch.ones(3)
 
 def test_plain_loaders():

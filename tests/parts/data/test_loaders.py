@@ -5,14 +5,14 @@ from hypothesis import given, settings, strategies as st
 from torch import tensor
 from torch.utils.data import *
 
-from toys import few
+from toys import draws, few
 from learnkit.data.loaders import FuncLoader, set_epoch
 from learnkit.loop.loop import loader_len
 from learnkit.data.loaders import *
 from learnkit.data.nested import nested_reorder
 from loader_cases import Custom, Items, NewStyle, SizedStream, Stream
 
-fast = settings(max_examples=100, deadline=None)
+fast = draws(50)
 
 class Knows(Dataset):
     "A dataset and its sampler, which refer to each other"
@@ -202,7 +202,7 @@ class Renamed(Items):
 
 @pytest.mark.parametrize('kind', kinds)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@draws(15)
 def test_sequential(kind, data):
     dl,want,torchs = data.draw(loaders(kind))
     if kind!='subset_ds': check(dl, want, torchs)

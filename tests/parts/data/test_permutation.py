@@ -1,17 +1,18 @@
 "An order that is computed: each item once, as random as one that is drawn, and in no memory"
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler, TensorDataset
 import learnkit.data.stateful as sampler
 from learnkit.all import CheckpointCallback, DataLoaders, EveryCallback, Learner
 from learnkit.data.stateful import record_sampler
 from learnkit.data.seeded import SeededLoader
 from learnkit.data.arrays import ComputedBatches, Permutation
+from toys import draws
 
 torch.set_num_threads(1)
 
 @given(n=st.integers(1, 3000), seed=st.integers(0, 2**64-1))
-@settings(max_examples=40, deadline=None)
+@draws(20)
 def test_each_number_once(n, seed):
     p = Permutation(n, seed)
     got = p(torch.arange(n))

@@ -4,7 +4,7 @@ from math import nan
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import learnkit.observe.graph as show_graph
 from learnkit.learner.display import TextTable
@@ -17,7 +17,7 @@ from learnkit.learner.bars import ProgressCallback, displays
 from learnkit.learner.bars import TerminalBar
 from learnkit.data.loaders import DataLoaders
 from test_calls import FIRST, N, Batches, Reads
-from toys import at, batches, few, learner, throw
+from toys import at, batches, draws, few, learner, throw
 
 KINDS = ('tqdm','rich')
 tqdm,rich = pytest.importorskip('tqdm'),pytest.importorskip('rich')
@@ -157,7 +157,7 @@ def test_cancels_leave_no_bar(kind, cancel, name):
     assert all(l.split()[0] in ('epoch','0','1') for l in lines(s.getvalue()))
 
 # what is better is green
-@settings(max_examples=50, deadline=None)
+@draws(25)
 @given(st.lists(st.tuples(st.sampled_from((.5, .25, 1., 2., nan)), st.sampled_from((.5, .25, 1., nan))), min_size=1, max_size=8))
 def test_green_is_the_best_so_far(rows):
     bar = RichBar(len(rows))

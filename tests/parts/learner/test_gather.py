@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.data import BatchSampler, DataLoader, SubsetRandomSampler, TensorDataset
@@ -14,7 +14,7 @@ from learnkit.all import (Callback, CancelBatch, CancelEpoch, CancelFit, CancelV
 from learnkit.learner.buffer import TensorBuffer
 from learnkit.learner.results import NestedBuffer, count_items, find_positions
 from learnkit.learner.buffer import create_memmap, open_memmap
-from toys import slow
+from toys import draws, slow
 
 torch.set_num_threads(1)
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -33,7 +33,7 @@ def same(a, b): return a.dtype==b.dtype and a.shape==b.shape and torch.equal(a, 
 
 @given(ns=st.lists(st.sampled_from([0,1,3,3,3,3,7]), max_size=150), dim=st.sampled_from([0,1,-1]), extra=st.sampled_from([None,0,0,-1,5]),
        copied=st.none()|st.integers(0, 150), read=st.none()|st.integers(0, 150))
-@settings(max_examples=100, deadline=None)
+@draws(50)
 def test_read_or_copied_on_the_way(ns, dim, extra, copied, read):
     "Along any dimension, also if the buffer is copied or read on the way, and the memory of a batch is written to at once"
     batches = [b.movedim(0, dim).contiguous() for b in numbered(ns, (2,4))]
@@ -47,7 +47,7 @@ def test_read_or_copied_on_the_way(ns, dim, extra, copied, read):
     if batches: assert same(r.value, torch.cat(batches, dim))
 
 @given(ns=sizes, shape=st.sampled_from([(), (1,), (2,), (2,3), (0,)]), dtype=dtypes, extra=st.sampled_from([None,0,0,0,-2,5,100]), disk=st.booleans())
-@settings(max_examples=150, deadline=None)
+@draws(75)
 def test_rows_are_those_of_cat(tmp_path_factory, ns, shape, dtype, extra, disk):
     "The announced number may be right, wrong or unknown"
     bs = numbered(ns, shape, dtype)
@@ -57,7 +57,7 @@ def test_rows_are_those_of_cat(tmp_path_factory, ns, shape, dtype, extra, disk):
     else: assert same(r.value, torch.cat(bs)) and same(r.value, r.value)
 
 @given(ns=sizes.filter(any), data=st.data(), unknown=st.booleans())
-@settings(max_examples=100, deadline=None)
+@draws(50)
 def test_items_go_to_their_positions(ns, data, unknown):
     n = sum(ns)
     idxs = data.draw(st.permutations([3*i for i in range(n)]))
@@ -67,7 +67,7 @@ def test_items_go_to_their_positions(ns, data, unknown):
     assert same(r.value, 3*torch.arange(n).view(-1,1).repeat(1,2))
 
 @given(kinds=st.lists(st.tuples(st.integers(0,4), st.sampled_from([(2,), (3,)]), dtypes), min_size=1, max_size=20), n=st.sampled_from([None, 5, 40, 80]))
-@settings(max_examples=150, deadline=None)
+@draws(75)
 def test_batches_that_do_not_fit_together(kinds, n):
     "Other types are promoted as `torch.cat` does; other shapes make a list of items; nothing is lost"
     bs = [torch.full((k,*s), i%2, dtype=d) for i,(k,s,d) in enumerate(kinds)]
@@ -116,7 +116,7 @@ def test_small_batches_wait_for_each_other(tmp_path):
     assert same(big.value[:,0], torch.arange(100.))
 
 @given(ns=st.lists(st.sampled_from([1,1,1,2,2,3,0]), max_size=300), lack=st.integers(-3, 3), kinds=st.lists(st.sampled_from(['plain','plain','double','grad']), min_size=1))
-@settings(max_examples=100, deadline=None)
+@draws(50)
 def test_a_batch_goes_to_its_place_at_once(ns, lack, kinds):
     "Whatever comes among batches that are alike: nothing is held back, and all is as they were when they came"
     bs = numbered(ns)
@@ -136,7 +136,7 @@ def test_no_graph_is_kept():
     assert not r.value.requires_grad and r.value.shape==(90,2)
 
 @given(ns=sizes.filter(any), dtype=st.sampled_from([torch.bfloat16, torch.float16]), of=dtypes)
-@settings(max_examples=50, deadline=None)
+@draws(25)
 def test_type_of_the_result(ns, dtype, of):
     bs = numbered(ns, dtype=of)
     r = TensorBuffer(sum(ns), dtype=dtype)
@@ -144,7 +144,7 @@ def test_type_of_the_result(ns, dtype, of):
     assert same(r.value, torch.cat(bs).to(dtype if of.is_floating_point else of))
 
 @given(ns=sizes.filter(bool), n=st.sampled_from([None, 0, 20]))
-@settings(max_examples=50, deadline=None)
+@draws(25)
 def test_nested(ns, n):
     a,b = numbered(ns),numbered(ns, (), torch.int64)
     g = NestedBuffer(n)
@@ -223,7 +223,7 @@ def loader(x, y, how, bs, idxs):
 hows = 'plain shuffled drops sampler subset batches whole list generator'.split()
 
 @given(n=st.integers(1, 40), bs=st.integers(1, 12), how=st.sampled_from(hows), kind=st.sampled_from(['one','pair','named','dataclass']), disk=st.booleans(), data=st.data())
-@settings(max_examples=80, deadline=None)
+@draws(40)
 def test_get_preds(tmp_path_factory, n, bs, how, kind, disk, data):
     "All rows in the order of the data set: for any loader, any structure, in memory or as files"
     torch.manual_seed(0)

@@ -1,7 +1,7 @@
 """Limits, overfitting and sanity checks: exactly n batches are fetched from any loader, and a sanity check changes nothing of the fit"""
 import random
 import numpy as np, pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.optim import SGD
 from torch.utils.data import DataLoader, TensorDataset
@@ -20,10 +20,10 @@ from learnkit.learner.learner import Learner
 from learnkit.measure.metric import AvgMetric
 from learnkit.measure.metrics import mae
 from oracle import TRAIN
-from toys import at, batches, few, learner, throw, weights
+from toys import at, batches, draws, few, learner, throw, weights
 
 pytestmark = pytest.mark.filterwarnings('ignore:the batch has no target')
-quick = settings(max_examples=30, deadline=None)
+quick = draws(15)
 
 ASKED = {}   # not in the loader: an inference puts back what it finds there
 class Counted:

@@ -2,7 +2,7 @@
 import warnings
 import pytest, torch
 from functools import partial
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch.optim.lr_scheduler import ReduceLROnPlateau as TorchPlateau
 from learnkit.loop.callback import Callback
 from learnkit.callbacks.trackers import EarlyStoppingCallback, ThresholdStopper
@@ -16,11 +16,11 @@ from learnkit.observe.evaluate import Evaluator
 from learnkit.callbacks.schedules import TorchScheduler
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.loop.run import null_logger
-from toys import at, batches, learner, weights
+from toys import at, batches, draws, learner, weights
 
 torch.set_num_threads(1)
 nan = float('nan')
-quick = settings(max_examples=4, deadline=None)
+quick = draws(4)
 
 class Prescribed(Metric):
     "A metric whose value in each validation is given: number `train_iter/n - 1` of `values`"

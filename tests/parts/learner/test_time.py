@@ -1,7 +1,7 @@
 """Time can be computed with; the Clock counts what a hand-written loop counts; StopAfter keeps to its budget"""
 import math
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.optim import SGD
 import learnkit.callbacks.clock as module
@@ -19,9 +19,9 @@ from learnkit.callbacks.clock import StopAfter
 from learnkit.callbacks.clock import Clock, Timestamp
 from learnkit.loop.duration import Time
 from learnkit.callbacks.clock import Stopwatch
-from toys import at, batches, learner, model, throw, weights
+from toys import at, batches, draws, learner, model, throw, weights
 
-quick = settings(max_examples=50, deadline=None)
+quick = draws(25)
 whole = st.sampled_from(['ep','ba','sp','tok'])
 units = st.sampled_from(['ep','ba','sp','tok','s','dur'])
 ints  = st.integers(-10**12, 10**12)

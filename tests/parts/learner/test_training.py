@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD, Adam
@@ -25,7 +25,7 @@ from learnkit.callbacks.averages import EMACallback
 from learnkit.callbacks.averages import find_averageable
 from torch.utils.data import DataLoader, TensorDataset
 from learnkit.recovery.checkpoint import CheckpointCallback
-from toys import slow
+from toys import draws, slow
 from learnkit.speed.memory import ChannelsLast
 from learnkit.callbacks.precision import MixedPrecision
 from learnkit.callbacks.clock import StopAfter
@@ -78,7 +78,7 @@ def mean_steps(sizes, n_acc, epochs, lr=.05, data=None):
             opt.step(); opt.zero_grad()
     return model,len(groups)
 
-@settings(max_examples=25, deadline=None)
+@draws(15)
 @given(st.lists(st.integers(1,5), min_size=1, max_size=7), st.integers(5,12), st.integers(1,3))
 def test_step_is_that_of_the_mean_over_all_items(sizes, n_acc, epochs):
     steps = []
@@ -87,7 +87,7 @@ def test_step_is_that_of_the_mean_over_all_items(sizes, n_acc, epochs):
     assert close(ws(learn), ws(model)) and len(steps)==n*epochs
     assert no_grads(learn)
 
-@settings(max_examples=25, deadline=None)
+@draws(15)
 @given(st.lists(st.integers(1,5), min_size=1, max_size=7), st.integers(1,4), st.integers(1,2), st.booleans())
 def test_a_step_every_n_batches(sizes, n, epochs, parts):
     "However large they are, and also if each is done in parts: the gradient is that of the mean over their items"
@@ -201,7 +201,7 @@ def run_micro(cbs, sizes, seen, **kw):
     see = at('after_batch', lambda cb: seen.append((cb.learn.loss.clone(), cb.learn.pred.detach().clone(), cb.learn.xb[0], cb.learn.yb[0])), lambda cb: cb.learn.training)
     return fit(mk(ragged(sizes), [*cbs, see], **kw))
 
-@settings(max_examples=30, deadline=None)
+@draws(15)
 @given(st.lists(st.integers(1,7), min_size=1, max_size=4), st.integers(1,8), st.booleans(), st.sampled_from(['mean','sum']))
 def test_micro_batches_make_the_same_step(sizes, k, by_size, reduction):
     cb,a,b = MicroBatch(**{'size' if by_size else 'n':k}),[],[]
@@ -450,7 +450,7 @@ def test_average_says_what_is_wrong():
         with pytest.raises(ValueError, match=m): EMACallback(**kw)
 
 # short runs
-@settings(max_examples=30, deadline=None)
+@draws(15)
 @given(st.integers(1,12), st.floats(.01, 1.), st.booleans())
 def test_short_epochs(n, pct, short_valid):
     seen = []
@@ -506,7 +506,7 @@ def together(names, n=1, cbs=None):
     learn = Learner(DataLoaders(images(5), images(2, 1)), conv(), nn.CrossEntropyLoss(), opt_func=SGD, lr=.1, cbs=[KINDS[k]() for k in names])
     return fit(learn, n, cbs=cbs)
 
-@settings(max_examples=25, deadline=None)
+@draws(15)
 @given(st.permutations(list(KINDS)), st.integers(2, 4), st.randoms())
 def test_the_order_of_adding_makes_no_difference(names, n, rnd):
     names = names[:n]

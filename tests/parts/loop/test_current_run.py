@@ -1,10 +1,10 @@
 "What a run changes is gone at its end, whatever it is, and however runs are nested, copied or interrupted"
 import copy, pickle, threading
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from learnkit.all import Callback
 from learnkit.loop.current_run import BatchState, _lasting, _registered, state_names
-from toys import at, learner
+from toys import at, draws, learner
 
 own = sorted({*state_names, *_registered} - {'mode','training','batches','do_fetched','do_batch'})   # the loop needs these as they are
 missing = object()
@@ -13,7 +13,7 @@ def same(a, b): return a.keys()==b.keys() and all(a[k] is b[k] for k in a)
 
 @given(names=st.sets(st.sampled_from(own), min_size=1), event=st.sampled_from(['before_validate','after_fetch','before_batch','after_batch','after_validate']),
        where=st.sampled_from(['before_fit','before_batch','after_loss','after_step','after_batch','after_epoch']))
-@settings(max_examples=60, deadline=None)
+@draws(30)
 def test_whatever_a_validation_sets_is_not_seen_outside(names, event, where):
     "Of all attributes of a run, those that features have registered too"
     seen = []

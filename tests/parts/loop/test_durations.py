@@ -2,7 +2,7 @@
 import time, warnings
 from collections import UserDict
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from learnkit.loop.callback import Callback
 from learnkit.loop.duration import Time, count_tokens
@@ -17,10 +17,10 @@ from learnkit.optim.schedule import SchedLin
 import learnkit.callbacks.schedules
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.learner.fit import TrainFor
-from toys import at, batches, learner, throw, weights
+from toys import at, batches, draws, learner, throw, weights
 
 torch.set_num_threads(1)
-quick = settings(max_examples=25, deadline=None)
+quick = draws(15)
 
 class NoLength:
     "A loader that does not know how many batches it has"

@@ -3,13 +3,13 @@ import contextlib, copy, itertools, pickle
 from itertools import permutations
 
 import pytest, torch, torch.nn.functional as F
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 from torch import nn
 
 from learnkit.all import *
 from learnkit.loop.current_run import HasRun, wrap_attr, layered, replace_attr, remove_layer
 from learnkit.loop.run import _switch_to
-from toys import at, batches, few, learner, weights
+from toys import at, batches, draws, few, learner, weights
 
 torch.set_num_threads(1)
 
@@ -19,7 +19,7 @@ kinds = st.sampled_from(['place','over','assign','again','off','run','end'])
 @pytest.mark.parametrize('name', layered)
 @given(st.lists(st.tuples(kinds, st.integers(0, 9)), max_size=25))
 @example(steps=[('over', 0), ('run', 0), ('over', 0), ('again', 0), ('end', 0)])   # wrapped in both runs, assigned in the inner one
-@settings(max_examples=60, deadline=None)
+@draws(30)
 def test_as_a_list_says(name, steps):
     """What is assigned counts until another is; of those in its place the last; around it all that lies over it, in their order;
     a run inside begins with the same, and what is assigned in it to the model, the data or the optimizer lasts; what is assigned

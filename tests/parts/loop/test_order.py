@@ -1,7 +1,7 @@
 "One rule of order: `order`, then who is first and who is last in an event. What is called, what `show_training_loop` prints and the rule agree"
 import inspect, pickle, warnings
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 import learnkit.all as lk
 from learnkit import Callback
 from learnkit.loop.callback import handler_of
@@ -9,7 +9,7 @@ from learnkit.learner.fit import companions
 from learnkit.loop.dispatcher import Dispatcher, EventCalls, around_event, wrap_handler
 from learnkit.loop.events import event
 from learnkit.loop.run import running
-from toys import learner
+from toys import draws, learner
 
 EVENTS = 'before_fit','after_loss','before_step','after_batch'
 
@@ -39,7 +39,7 @@ def callback(draw):
     cb.order,cb.first_in,cb.last_in = draw(st.integers(-2, 2)),first,tuple(e for e in last if e not in first)
     return cb
 
-@settings(max_examples=200, deadline=None)
+@draws(100)
 @given(st.lists(callback(), max_size=8), st.lists(st.tuples(st.integers(-3, 3), st.dictionaries(st.sampled_from(EVENTS), st.sampled_from(['none','odd','other']))), max_size=2))
 def test_any_callbacks(cbs, ways):
     called,outer,d = [],[],Dispatcher()

@@ -4,7 +4,7 @@ from copy import deepcopy
 from functools import partial
 from types import SimpleNamespace
 import numpy as np, pytest, sklearn.metrics as skm, torch, torch.nn.functional as F, torchmetrics as tm
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from learnkit.data.process import to_detach
@@ -15,8 +15,9 @@ from learnkit.measure.accum import *
 from learnkit.measure.metrics import *
 from learnkit.measure.accum import *
 from learnkit.measure.adapters import *
+from toys import draws
 
-few   = settings(deadline=None, max_examples=40)
+few   = draws(20)
 close = partial(torch.testing.assert_close, check_dtype=False)
 
 def batch(pred, *yb, loss=None, **kw):

@@ -1,9 +1,10 @@
 """Dice and Jaccard against scikit-learn, however the data is cut into batches, and the loss against a loop over the classes"""
 from types import SimpleNamespace
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from sklearn.metrics import f1_score, jaccard_score
 from learnkit.measure.metrics import Dice, DiceLoss, DiceMulti, JaccardCoeff, JaccardCoeffMulti, foreground_acc
+from toys import draws
 
 def masks(seed, n, classes, ignored=0., size=3):
     g = torch.Generator().manual_seed(seed)
@@ -17,7 +18,7 @@ def run(metric, pred, targ, cuts):
     return metric.value
 
 @given(st.integers(0, 99), st.integers(1, 9), st.integers(2, 5), st.sampled_from([0.,.3]), st.lists(st.integers(1, 8), max_size=3))
-@settings(deadline=None, max_examples=60)
+@draws(30)
 def test_against_sklearn(seed, n, classes, ignored, cuts):
     pred,targ = masks(seed, n, classes, ignored)
     keep = targ!=-100

@@ -2,11 +2,11 @@
 import copy, io, pickle
 
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from learnkit.data.files import to_serializable
 from learnkit.measure.history import History, RowEncoder, decode_rows
-from toys import equal
+from toys import draws, equal
 
 values = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3), st.sampled_from([float('nan'), 'a\nb', '\ud800', 10**500, -0.]),
                    st.builds(lambda n: torch.arange(n), st.integers(0, 3)), st.lists(st.integers(), max_size=2))
@@ -30,7 +30,7 @@ def apply_step(h, kind, n, row):
     else: h[n%len(h)] and h[n%len(h)].popitem()
 
 @given(st.lists(st.tuples(steps, st.booleans()), max_size=25))
-@settings(max_examples=300, deadline=None)
+@draws(150)
 @pytest.mark.slow
 def test_decoded_is_what_is_there(changes):
     h = History()

@@ -4,7 +4,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.nn import functional as F
 from torch.optim import SGD
@@ -17,7 +17,7 @@ from learnkit.data.process import to_detach
 from learnkit.all import (AccumMetric, BCEWithLogitsLossFlat, Callback, CrossEntropyLossFlat, DataLoaders, Evaluator, FocalLoss, FocalLossFlat, GradientAccumulation, LabelSmoothingCrossEntropy,
                           LabelSmoothingCrossEntropyFlat, Learner, MapOutputs, MicroBatch, MSELossFlat, Perplexity, Recorder, accuracy, error_rate, find_bs, top_k_accuracy)
 
-from toys import UnreadAccumulation, at
+from toys import UnreadAccumulation, at, draws
 
 pytestmark = pytest.mark.filterwarnings('ignore:the training loss')   # is nan, where no target of a batch counts
 
@@ -116,7 +116,7 @@ def learner(batches, loss, net, cbs=None, **kw):
     return learn.remove_cb(learn.progress)
 
 def gradients(net, before): return [p-q for p,q in zip(before, net.parameters())]
-few = settings(deadline=None, max_examples=40)
+few = draws(20)
 form = dict(tuple=lambda x,y: (x,y), list=lambda x,y: [x,y], dict=lambda x,y: {'x':x, 'labels':y})
 
 class Grads(Callback):

@@ -1,7 +1,7 @@
 """Evaluator and validate_all: right values at the right time, with no effect on training"""
 import random
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.optim import SGD
 from torch.utils.data import DataLoader, TensorDataset
@@ -19,9 +19,9 @@ from learnkit.callbacks.monitor import TrackerCallback
 from learnkit.learner.learner import Learner
 from learnkit.measure.metric import AvgMetric
 from learnkit.measure.metrics import mae, rmse
-from toys import at, batches, learner, throw, weights
+from toys import at, batches, draws, learner, throw, weights
 
-quick = settings(max_examples=25, deadline=None)
+quick = draws(15)
 
 def net():
     torch.manual_seed(0)

@@ -3,7 +3,7 @@ import copy, pickle
 from contextlib import suppress
 
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
@@ -16,7 +16,7 @@ from learnkit.observe.hooks import Hook, Hooks, hook_output, hook_outputs
 from learnkit.observe.activations import ActivationStats, activation_stats
 from learnkit.learner.summary import layers
 from test_calls import Reads, batches as watched_batches, fit as watched_fit
-from toys import at, few, learner, throw, weights
+from toys import at, draws, few, learner, throw, weights
 
 pytestmark = pytest.mark.filterwarnings('ignore:hooks do not work in compiled code',
                                         'ignore:Full backward hook is firing')
@@ -102,7 +102,7 @@ def test_hooks_are_all_or_none():
 
 # which batches are recorded
 
-@settings(max_examples=25, deadline=None)
+@draws(15)
 @given(every=st.integers(1, 7), n=st.integers(1, 6), epochs=st.integers(1, 3),
        order=st.sampled_from((-30, -20, 0, 60)), cancel=st.sets(st.integers(0, 12)),
        where=st.sampled_from(('before_batch', 'after_pred', 'before_step')))

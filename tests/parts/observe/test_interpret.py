@@ -2,7 +2,7 @@
 import io, pickle
 from contextlib import redirect_stdout
 import numpy as np, pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.nn import functional as F
 from learnkit.loop.callback import Callback
@@ -11,6 +11,7 @@ from learnkit.observe.mistakes import ClassificationInterpretation
 from learnkit.observe.interpret import Interpretation
 from learnkit.learner.learner import Learner
 from learnkit.measure.losses import *
+from toys import draws
 
 def learner(x, y, loss_func=None, model=None, bs=7, vocab=None):
     "A Learner whose predictions are `x`"
@@ -27,7 +28,7 @@ def case(n=50, c=4, seed=0, absent=0):
 
 # against scikit-learn
 
-@settings(deadline=None, max_examples=25)
+@draws(15)
 @given(n=st.integers(1, 40), c=st.integers(2, 6), seed=st.integers(0, 999), absent=st.integers(0, 1))
 def test_as_sklearn(n, c, seed, absent):
     skm = pytest.importorskip('sklearn.metrics')

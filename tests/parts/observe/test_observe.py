@@ -2,7 +2,7 @@
 import json, math, sys
 from types import ModuleType, SimpleNamespace
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.optim import SGD, Adam
 import learnkit.observe.observer as system, learnkit.observe.speed as speed_module, learnkit.callbacks.clock as timing
@@ -27,9 +27,9 @@ from learnkit.measure.metrics import mae
 from test_calls import Calls, Reads, fit as watched, N
 from test_time import Tick
 from oracle import TRAIN, VALID
-from toys import at, batches, few, learner, model, slow, throw, weights
+from toys import at, batches, draws, few, learner, model, slow, throw, weights
 
-quick = settings(max_examples=25, deadline=None)
+quick = draws(15)
 ALL = [LossMonitor, LRMonitor, OptimizerMonitor, SpeedMonitor, RuntimeEstimator, MemoryMonitor, SystemMetrics]
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import gc, json
 from unittest import mock
 
 import oracle, pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 
 from learnkit.loop.callback import Callback
@@ -18,7 +18,7 @@ from learnkit.observe.trace import Action
 from learnkit.observe.profile import Profile
 from learnkit.observe.profile import ProfileCallback
 from learnkit.observe.profile import TimerCallback
-from toys import Reg, at, batches, learner, throw, weights
+from toys import Reg, at, batches, draws, learner, throw, weights
 
 class Clock:
     "A clock that advances by 1 when it is read, and by `sleep`"
@@ -54,7 +54,7 @@ def test_times_add_up_to_the_run(run):
     assert sum(r['seconds'] for r in p.actions())==pytest.approx(p.seconds, rel=1e-12)
     assert sum(r['share'] for r in p.actions())==pytest.approx(1)
 
-@settings(max_examples=20, deadline=None)
+@draws(12)
 @given(st.dictionaries(st.sampled_from(FIT), st.integers(1, 10**6), max_size=8), st.integers(1, 3), st.integers(1, 4), st.booleans())
 def test_times_of_each_callback(sleeps, n_epoch, n, valid):
     clock = Clock()

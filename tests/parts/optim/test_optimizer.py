@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np, pytest, torch
 from fastcore.foundation import L
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn, tensor
 from torch.nn import functional as F
 from torch.optim import SGD, Adam, AdamW, RMSprop
@@ -19,8 +19,6 @@ from learnkit.optim.groups import param_dicts
 from toys import learner
 
 torch.set_num_threads(1)
-settings.register_profile('optimizer', max_examples=30, deadline=None)
-settings.load_profile('optimizer')
 
 def model():
     torch.manual_seed(0)

@@ -12,7 +12,7 @@ from torch.nn.utils.parametrizations import weight_norm
 from torch.optim import SGD, Adam, AdamW, RMSprop
 
 from learnkit.all import Learner, DataLoaders
-from toys import at, batches
+from toys import at, batches, draws
 
 torch.set_num_threads(1)
 opt_funcs = dict(sgd=partial(SGD, lr=.05, momentum=.9), plain=partial(SGD, lr=.1), adam=partial(Adam, lr=.02), adamw=partial(AdamW, lr=.02, weight_decay=.1), rms=partial(RMSprop, lr=.01))
@@ -137,7 +137,7 @@ def play(opt, splitter, rounds):
         for name,*args in actions: getattr(owner, name)(*args)
         owner.fit(n, during)
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@draws(20)
 @given(**plays)
 def test_what_a_user_does(opt, splitter, rounds): play(opt, splitter, rounds)
 

@@ -2,11 +2,12 @@
 import warnings
 
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.optim import SGD
 
 from learnkit.all import Callback, CheckpointCallback, DataLoaders, GradientAccumulation, Learner, MicroBatch, ReplayOnOOM, RollBackOnNaN, SkipNaN
+from toys import draws
 
 ce = nn.CrossEntropyLoss()
 splitters = dict(micro=lambda n: MicroBatch(n), replay=lambda n: ReplayOnOOM(n), parts=lambda n: MicroBatch(n=n))
@@ -39,7 +40,7 @@ def test_a_micro_batch_without_targets_is_not_skipped(split, check):
         learn = fitted(data, splitters[split](1), cb := checks[check]())
     assert same(learn, fitted(data)) and cb.n==0 and learn.opt.hypers[0]['lr']==.1
 
-@settings(max_examples=30, deadline=None)
+@draws(15)
 @given(split=st.sampled_from([*splitters]), n=st.integers(1,5), ignored=st.sets(st.integers(0,23), max_size=10), bad=st.sets(st.integers(0,2), max_size=2),
        where=st.integers(0,7), acc=st.booleans())
 def test_a_nan_batch_is_skipped_whole(split, n, ignored, bad, where, acc):

@@ -8,7 +8,7 @@ from learnkit.all import CheckpointCallback, GradientAccumulation, Run, Runs, Va
 from learnkit.loop.run import null_logger
 from learnkit.recovery.file import write_checkpoint
 from learnkit.recovery.runs import names_of
-from toys import at, learner, throw
+from toys import at, draws, learner, throw
 
 def train(folder, *cbs, every='2ba', n_epoch=3, killed_at=None, fits=1, **kw):
     stop = [] if killed_at is None else [at('after_batch', throw(SystemError()), lambda cb: cb.learn.training and cb.learn.train_iter==killed_at, order=200)]
@@ -83,7 +83,7 @@ def sound(tmp_path_factory):
     train(folder)
     return read_checkpoint(list_checkpoints(folder/'fit-1')[0])
 
-@settings(max_examples=40, deadline=None)
+@draws(20)
 @given(key=st.sampled_from(['train_iter', 'duration', 'n_epoch', 'identity', 'sessions', 'cbs', ('cbs','recorder'), ('cbs','recorder','history'), ('cbs','recorder','train'), ('cbs','recorder','lrs'), ('cbs','recorder','iters')]), value=odd)
 def test_forged_values_raise_or_are_shown(sound, tmp_path_factory, key, value):
     folder,state = tmp_path_factory.mktemp('odd'),{**sound}

@@ -1,7 +1,7 @@
 "Loss spikes: found where a reference implementation finds them, and then skipped, rolled back, ended at or warned of"
 import warnings
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from torch.optim import SGD, AdamW
 from learnkit.callbacks.accumulate import GradientAccumulation, MicroBatch
@@ -11,9 +11,9 @@ from learnkit.loop.run import null_logger
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.nan import RollBackOnNaN, SkipNaN, SpikeDetection, self_healing
 from learnkit.recovery.replay import SkipData
-from toys import at, batches, few, throw, weights
+from toys import at, batches, draws, few, throw, weights
 
-quick = settings(max_examples=25, deadline=None)
+quick = draws(15)
 
 class LossFromData(nn.Module):
     "A model whose loss is the value of the batch, and whose weight decreases by one in each step"

@@ -3,14 +3,14 @@ import tempfile, warnings
 from fnmatch import fnmatchcase
 from pathlib import Path
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from learnkit.all import (CheckpointCallback, CSVLogger, History, JsonLogger, Learner, RollBackOnNaN, SaveModelCallback, checkpoint_info, list_checkpoints,
                           load_learner, runs)
 from learnkit.data.files import StorePath, as_path
 from learnkit.loop.run import null_logger
 from learnkit.recovery.file import FolderLock
-from toys import at, batches, learner, throw, weights
+from toys import at, batches, draws, learner, throw, weights
 
 fsspec = pytest.importorskip('fsspec')
 
@@ -33,7 +33,7 @@ def go(folder, *cbs, n_epoch=3, every='1ba', background=False, **kw):
 
 # the path
 names = st.text('ab.-_1', min_size=1, max_size=5).filter(lambda s: s.strip('.'))
-@settings(max_examples=50, deadline=None)
+@draws(25)
 @given(st.lists(names, min_size=1, max_size=4), names)
 def test_a_path_behaves_as_a_pathlib_path(parts, other):
     a,b = as_path('memory://' + '/'.join(parts)),Path(*parts)
@@ -41,7 +41,7 @@ def test_a_path_behaves_as_a_pathlib_path(parts, other):
     assert str(a.with_name(other))==f'memory://{b.with_name(other)}' and str(a/other)==f'memory://{b/other}' and a/other==as_path(f'memory://{b/other}/')
     assert Path('/x')/a==a and 'y'/a==a and a/a==a and {a, as_path(str(a))}=={a} and a!=b
 
-@settings(max_examples=25, deadline=None)
+@draws(15)
 @given(st.sets(names, max_size=6), st.sampled_from(['*', 'a*', '*.*', '[ab]*', 'a']))
 def test_files_are_found_as_in_a_folder(files, pattern):
     fs = fsspec.filesystem('memory')

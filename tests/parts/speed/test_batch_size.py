@@ -1,12 +1,12 @@
 "The largest batch that fits: the search equals trying all sizes and changes nothing; micro-batches grow again"
 import pytest, torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import nn
 from learnkit.all import CheckpointCallback, DataLoaders, GradientAccumulation, Learner, MicroBatch, ReplayOnOOM, SkipNaN
 from learnkit.loop.run import null_logger
 from learnkit.speed import batch_size
 from learnkit.speed.batch_size import batch_of, find_largest_size
-from toys import at, big_model, few, throw, weights
+from toys import at, big_model, draws, few, throw, weights
 
 full = torch.OutOfMemoryError('CUDA out of memory (not really)')
 
@@ -25,7 +25,7 @@ def mk(fits=50, *cbs, bs=8, **kw):
     learn.logger = null_logger
     return learn.remove_cb(learn.progress)
 
-@settings(max_examples=200, deadline=None)
+@draws(100)
 @given(room=st.integers(0, 300), start=st.integers(1, 40), more=st.integers(0, 300), exact=st.booleans())
 def test_the_search_finds_what_trying_all_would(room, start, more, exact):
     tried,most = [],start+more
