@@ -11,8 +11,8 @@ sys.path[:0] = [str(here.parent), *map(str, folders)]   # helpers of several tes
 os.environ.setdefault('MPLBACKEND', 'Agg')
 # Tests and notebooks compare with hand-written loops on the CPU, so GPUs are hidden; `make device` shows them
 os.environ.setdefault('CUDA_VISIBLE_DEVICES', '')
-# Without an accelerator `torch.manual_seed` records a traceback for CUDA, for XPU and for MTIA, in case one is initialized
-# later: more than a millisecond in the deep stack of a test
+# Without an accelerator `torch.manual_seed` records a traceback for CUDA, for XPU and for MTIA, in case one is
+# initialized later: more than a millisecond in the deep stack of a test
 if not torch.accelerator.is_available():
     for device in torch.cuda, torch.xpu, torch.mtia: device.traceback = SimpleNamespace(format_stack=list)
 # A process that a shell starts in the background ignores Ctrl-C, which some tests send
@@ -35,7 +35,8 @@ torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = .2
 # Hypothesis draws the same examples each time, so that no commit is blocked by an older bug. More of them would find
 # nothing new either; with LEARNKIT_SWEEP=1 in the environment it draws different ones, and many (see also `toys.draws`)
 is_sweep = bool(os.environ.get('LEARNKIT_SWEEP'))
-hypothesis.settings.register_profile('learnkit', derandomize=not is_sweep, max_examples=500 if is_sweep else 25, deadline=None)
+n_examples = 500 if is_sweep else 25
+hypothesis.settings.register_profile('learnkit', derandomize=not is_sweep, max_examples=n_examples, deadline=None)
 hypothesis.settings.load_profile('learnkit')
 
 def set_seeds():
