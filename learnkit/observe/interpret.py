@@ -171,7 +171,9 @@ def value_text(
     v:Any,               # an input, a target or a decoded prediction of one sample
     vocab:list|None=None # names of the classes; None: none
 ) -> str:
-    "Return a value as text for a title or a table: the names of its classes, or its first four numbers"
+    "Return a value as text for a title or a table: the names of its classes, or its first four numbers; parts joined"
+    if isinstance(v, Mapping): return ', '.join(f'{k}: {value_text(o, vocab)}' for k,o in v.items())
+    if is_listy(v): return ', '.join(value_text(o, vocab) for o in v)
     if not isinstance(v, Tensor): return str(v)
     if vocab is not None:
         names = _format_class(v, vocab)
@@ -332,6 +334,11 @@ def _overlay(ax, mask, highest):
     ax.imshow(np.ma.masked_equal(classes, 0), alpha=.5, interpolation='nearest', **colors)
 
 # %% ../../nbs/observe/60b_show.ipynb #34788d5f
+def _count_samples(t):
+    "Return the number of samples in a batch, which may be nested"
+    if isinstance(t, Mapping): return _count_samples(next(iter(t.values())))
+    return _count_samples(t[0]) if _is_nested(t) else len(t)
+
 def _take_first(n, t):
     "Return the first `n` samples of a batch"
     if _is_nested(t): return map_container(partial(_take_first, n), t)
@@ -355,7 +362,7 @@ class Samples:
         self.vocab,self.decode = vocab,decode
         self.images = find_images(self.inputs)
 
-    def __len__(self) -> int: return len(next(iter(self.inputs.values())))
+    def __len__(self) -> int: return _count_samples(self.inputs)
 
     def texts(self,
         t:Any,                # inputs, targets or predictions of all samples

@@ -143,6 +143,13 @@ def test_inputs_of_several_lengths():
         interp = Interpretation.from_learner(learn, with_input=True)
         assert [row['input'][:2] for row in interp.rows((0,3))]==['[0','[2'] and isinstance(interp.plot_top_losses(2), list)
 
+def test_nested_samples():
+    "The entries of a nested input were counted as samples, and tensors within a value were shown as Python writes them"
+    x,y = torch.arange(12.).view(6,2),(torch.tensor([0,1,2]*2), torch.arange(6.))
+    batch = {'a':{'x':x}},y
+    dls = DataLoaders([batch])
+    assert dls.show_batch()[1]==dict(a='x: [2, 3]', target='1, 1') and len(dls.show_batch(n=4))==4
+
 def test_no_targets():
     dls = DataLoaders(DataLoader(TensorDataset(torch.rand(5,4)), 2), n_inp=1)
     assert dls.show_batch().names==['input'] and len(dls.show_batch(n=1))==1
