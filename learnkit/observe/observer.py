@@ -163,6 +163,7 @@ class _StepStart(NamedTuple):
     old:list          # copies of the parameters from before the step
     grad_norms:list   # the norms of the parameters' gradients
 
+# %% ../../nbs/observe/25b_optimizer_monitor.ipynb #f5c7799a
 def _subtract(params, old):
     "Return the differences `params - old`: in one call, unless some are sharded, as PyTorch cannot mix these in a list"
     if any(map(is_sharded, params)): return [p-before for p,before in zip(params, old)]

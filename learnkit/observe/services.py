@@ -108,7 +108,7 @@ class Sender:
                 delay = 1.
 
     def _wait_for_items(self):
-        "Return the first items, at most `max_items`, or [] if there were none for `idle` seconds, which ends the thread"
+        "Return at most `max_items` items, or [] if there were none for `idle` seconds, which ends the thread"
         with self.changed:
             if not self.changed.wait_for(self._has_items, self.idle): self.thread = None
             return [*islice(self.unsent, self.max_items)]

@@ -92,6 +92,7 @@ def _are_equal(a, b):
     if not isinstance(a, torch.Tensor): return True   # other objects are not compared
     return a.shape==b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
 
+# %% ../../nbs/observe/70b_tta.ipynb #645c55ec
 def _has_transforms(dl):
     "Return whether the loader's dataset can switch to random training transforms, as fastai's can"
     return hasattr(getattr(dl, 'dataset', None), 'set_split_idx')
