@@ -282,18 +282,6 @@ def _suggest_for_layer(layer, x):
     if x.shape[1]==n: return ''
     return f': write `{kind}({x.shape[1]})`'
 
-def _suggest_for_dtype(weight):
-    "Return a suggestion for a layer whose input has another dtype than its weight"
-    dtype,_,_ = shapes(weight).partition('[')   # such as 'bfloat16'
-    convert = f'x.to(torch.{dtype})'
-    if weight.dtype is torch.float32: convert = 'x.float()'
-    text = f', but its weights are {dtype}: write `{convert}` in the dataset'
-    mixed = _mixed_precisions.get(weight.dtype)
-    if mixed is None: return text
-    return f'{text}; or for mixed precision keep the weights in float32, and write `{mixed}`'
-
-_mixed_precisions = {torch.float16:'learn.to_fp16()', torch.bfloat16:'learn.to_bf16()'}
-
 def _suggest_for_linear(layer, x):
     n = layer.in_features
     takes_all = x.ndim>2 and prod(x.shape[1:])==n
@@ -311,6 +299,19 @@ def _suggest_for_conv(kind, layer, x):
         axes = ', '.join(map(str, (0, d+1, *range(1, d+1))))
         return f', with its channels along the last axis: write `x.permute({axes})`'
     return f', but takes {n} channels along axis 1: write `{kind}({x.shape[-d-1]}, {layer.out_channels}, …)`'
+
+# %% ../../nbs/learner/00c_layers.ipynb #16f1c9b0
+def _suggest_for_dtype(weight):
+    "Return a suggestion for a layer whose input has another dtype than its weight"
+    dtype,_,_ = shapes(weight).partition('[')   # such as 'bfloat16'
+    convert = f'x.to(torch.{dtype})'
+    if weight.dtype is torch.float32: convert = 'x.float()'
+    text = f', but its weights are {dtype}: write `{convert}` in the dataset'
+    mixed = _mixed_precisions.get(weight.dtype)
+    if mixed is None: return text
+    return f'{text}; or for mixed precision keep the weights in float32, and write `{mixed}`'
+
+_mixed_precisions = {torch.float16:'learn.to_fp16()', torch.bfloat16:'learn.to_bf16()'}
 
 # %% ../../nbs/learner/00c_layers.ipynb #06d7cbf8
 _fetch = 'torch.utils.data._utils.fetch'

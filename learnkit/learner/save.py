@@ -69,12 +69,6 @@ def check_state(
     hint = _make_load_hint(mismatches, nothing_fits, _find_entry_of_weights(state, own))
     raise ValueError(f"these weights belong to another model: {'; '.join(reasons)}{hint}")
 
-def _find_entry_of_weights(state, own):
-    "Return the key of a dict in `state` that has weights of the names in `own`, as in other libraries' files, or None"
-    for key,value in state.items():
-        if isinstance(value, Mapping) and not own.keys().isdisjoint(value): return key
-    return None
-
 def _make_load_hint(mismatches, nothing_fits, entry):
     if mismatches: return '. Create the model that was saved, or skip weights: `learn.load(…, ignore_keys=…)`.'
     if entry is not None: return (
@@ -91,6 +85,13 @@ def _find_mismatches(state, own):
         why = describe_mismatch(state[name], value)
         if why: mismatches.append(f'{name} {why}')
     return mismatches
+
+# %% ../../nbs/learner/55a_check_state.ipynb #5c090a3c
+def _find_entry_of_weights(state, own):
+    "Return the key of a dict in `state` that has weights of the names in `own`, as in other libraries' files, or None"
+    for key,value in state.items():
+        if isinstance(value, Mapping) and not own.keys().isdisjoint(value): return key
+    return None
 
 # %% ../../nbs/learner/55a_check_state.ipynb #24feed83
 def _describe_kind(o):

@@ -271,6 +271,7 @@ def _check_wrap(cls):
         f'{cls.__name__}.wrap is called at the beginning of a phase, as `wrap(what, do)`, to wrap the function that '
         'processes a batch: write `def wrap(self, what, do)`, or give your method another name')
 
+# %% ../../nbs/loop/15b_callback.ipynb #7c2b062e
 def _check_event_names(cls, k):
     "Raise TypeError if `first_in` or `last_in`, attribute `k` of a callback's class, contains an unknown event"
     names = getattr(cls, k)
