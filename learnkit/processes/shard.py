@@ -20,7 +20,7 @@ from torch.utils.data import (BatchSampler, DataLoader, IterableDataset, RandomS
 from torch.utils.data.distributed import DistributedSampler
 
 from ..data.batch import batch_leaves, find_bs
-from ..data.loaders import copy_loader
+from ..data.loaders import copy_loader, set_epoch
 from ..data.nested import nested_reorder, to_concat
 from ..data.process import (broadcast_object, distributed_sampler, gather_objects, is_equal_in_all, num_distrib,
                                    num_shards, rank_distrib, scatter, shard_rank, shard_ranks)
@@ -63,6 +63,13 @@ class SharedDraws(DistributedSampler):
     ):
         super().__init__(range(len(sampler)), num_shards(), shard_rank(), shuffle=False)
         self.draws = sampler
+
+    def set_epoch(self,
+        epoch:int # the number of the epoch that begins
+    ) -> None:
+        "Store the epoch; if the sampler has `set_epoch` too, to shuffle, call that"
+        super().set_epoch(epoch)
+        set_epoch(self.draws, epoch)
 
     def __iter__(self) -> Iterator:
         drawn = draw(self.draws) if rank_distrib()==0 else ()

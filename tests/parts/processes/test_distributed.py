@@ -6,12 +6,13 @@ import pytest, torch
 import torch._dynamo   # for PyTorch's optimizers: once here, not for seconds in each forked process
 from torch import distributed as dist, nn
 from torch.nn.parallel import DistributedDataParallel as DDP
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, TensorDataset, WeightedRandomSampler
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, Sampler, TensorDataset, WeightedRandomSampler
 from torch.utils.data.distributed import DistributedSampler
 
 from learnkit.all import (AccumMetric, Callback, CheckpointCallback, DataLoaders, EMACallback, GradientAccumulation, ItemIndices, JsonLogger, Learner, LimitBatches, LossMonitor, MicroBatch,
                           ProgressCallback, Recorder, SaveModelCallback, ServiceLogger, StepsPerEpoch, StopAfter, StopOnSignal, ValidateEvery, accuracy, find_bs, mae, rank_distrib, rmse)
 from learnkit.callbacks import intervals as every_module
+from learnkit.data.loaders import set_epoch
 from learnkit.processes import distributed as distributed_module
 from learnkit.processes.shard import ShareBatches
 from learnkit.processes.distributed import DistributedTrainer, _sync_buffers, form_buckets
@@ -363,6 +364,19 @@ def test_shard_loader():
     for drawn in (dl(sampler=WeightedRandomSampler([1.]*10, 10)), DataLoader(ds, batch_sampler=[[1,2],[3]])): assert shard_loader(drawn) is not None
     given = dl(sampler=DistributedSampler(ds, 2, 0))
     assert shard_loader(given) is given
+
+class Shuffles(Sampler):
+    "Draws anew in each epoch, of which `set_epoch` tells the number"
+    epoch = 0
+    def set_epoch(self, epoch): self.epoch = epoch
+    def __len__(self): return 10
+    def __iter__(self): return iter(torch.randperm(10, generator=torch.Generator().manual_seed(self.epoch)).tolist())
+
+@pytest.mark.parametrize('make', [lambda s: dict(batch_size=5, sampler=s), lambda s: dict(batch_sampler=BatchSampler(s, 5, False))])
+def test_a_sharded_sampler_is_told_the_epoch(make):
+    def draws(dl): return [x.tolist() for epoch in range(3) for x,_ in (set_epoch(dl, epoch), dl)[1]]
+    whole,sharded = DataLoader(data(10), **make(Shuffles())),shard_loader(DataLoader(data(10), **make(Shuffles())))
+    assert sharded is not whole and draws(sharded)==draws(whole) and draws(sharded)[:2]!=draws(sharded)[2:4]
 
 def test_alone():
     "Nothing happens where there is one process; without a group it's an error"
