@@ -17,7 +17,8 @@ def sync_norms(
     model:nn.Module # its batch norms are replaced in place
 ) -> dict[str,nn.Module]:
     "Replace batch norms with `nn.SyncBatchNorm`, which averages over all processes; return the old layers by name"
-    old = {n:m for n,m in model.named_modules() if n and _is_unsynced(m)}
+    named = model.named_modules(remove_duplicate=False)   # a layer may be in several places
+    old = {n:m for n,m in named if n and _is_unsynced(m)}
     nn.SyncBatchNorm.convert_sync_batchnorm(model)
     return old
 
@@ -266,8 +267,9 @@ class DistributedTrainer(Callback):
         if isinstance(self.learn.model, DistributedDataParallel): raise ValueError(
             'the model cannot be replaced during a fit with several processes, because they would still all-reduce the '
             'gradients of the old model: replace it between two fits')
-        options = {**self.kwargs, _sync_buffers:False}
-        self.sends_buffers = self.kwargs.get(_sync_buffers, True)
+        options = {name:v for name,v in self.kwargs.items() if name not in _sync_names}
+        options[_sync_buffers] = False
+        self.sends_buffers = False not in [self.kwargs.get(name) for name in _sync_names]
         if device.type=='cuda': options.setdefault('device_ids', [device])
         if self._trains_apart() and self.gradient_group is not None:
             options['process_group'] = self.gradient_group   # the wrapper broadcasts weights within the island only
@@ -392,9 +394,9 @@ def _ignore_unwritable(model):
         if before is not None: attributes[_ignored_attribute] = before
 
 _ignored_attribute = '_ddp_params_and_buffers_to_ignore'
-_sync_keyword = 'forward_sync_buffers'   # since PyTorch 2.12
+_sync_names = 'broadcast_buffers','forward_sync_buffers'   # PyTorch 2.12 deprecates the first and adds the second
 _wrapper_parameters = signature(DistributedDataParallel.__init__).parameters
-_sync_buffers = _sync_keyword if _sync_keyword in _wrapper_parameters else 'broadcast_buffers'
+*_,_sync_buffers = [name for name in _sync_names if name in _wrapper_parameters]
 
 # %% ../../nbs/processes/20b_distributed.ipynb #cf764ffe
 def form_buckets(

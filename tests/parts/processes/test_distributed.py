@@ -402,6 +402,24 @@ def test_norms_are_converted_and_put_back():
         assert [*map(id, model.modules())]==[*map(id, before)] and [*map(id, model.parameters())]==[*map(id, ps)] and not model[2].training
     assert sync_norms(nn.Linear(1,1))=={}
 
+def test_a_norm_in_two_places_is_put_back_in_both():
+    norm = nn.BatchNorm1d(3)
+    model = nn.ModuleDict(dict(a=nn.Sequential(nn.Linear(4,3), norm), b=nn.Sequential(nn.Linear(4,3), norm)))
+    old = sync_norms(model)
+    assert type(model.a[1]) is type(model.b[1]) is nn.SyncBatchNorm
+    unsync_norms(model, old)
+    assert model.a[1] is model.b[1] is norm
+
+def _own_norms(rank, world):
+    "`broadcast_buffers=False`, by its old name or its new one: each process keeps its own averages"
+    for kw,are_equal in ({}, True), (dict(broadcast_buffers=False), False), ({_sync_buffers:False}, False):
+        learn = learner(DataLoader(data(8), 4), DataLoader(data(8), 4))
+        learn.fit(1, cbs=DistributedTrainer(**kw))
+        one,other = everywhere(learn.model[1].running_mean)
+        assert torch.equal(one, other)==are_equal, kw
+
+def test_each_process_keeps_its_own_averages_of_norms(processes): processes(2, _own_norms)
+
 def _syncs(rank, world):
     "On the CPU the layers raise: so the fit fails in its first batch, and the layers seen there are replaced again"
     ds = data(8)
