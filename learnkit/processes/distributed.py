@@ -34,6 +34,7 @@ def unsync_norms(
         setattr(model.get_submodule(parent), name, m)
 
 # %% ../../nbs/processes/20b_distributed.ipynb #6e79a350
+from collections.abc import Callable
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
@@ -56,6 +57,7 @@ from ..loop.callback import Callback, runs_in
 from ..loop.check import check_args, unwrap_partial
 from ..loop.current_run import wrap_attr, remove_layer
 from ..loop.dispatcher import find_stacklevel
+from ..loop.events import nearest
 from ..loop.tracebacks import add_note, text_of
 from ..loop.words import Word, observes, own_attr
 from ..optim.steps import accumulates
@@ -81,6 +83,19 @@ def check_attention() -> None:
     if is_replaced: raise ValueError(
         'context parallelism is not supported: each process would report the loss of its part of the sequences as the '
         'loss of the batch. Train without `context_parallel`, or with torchtitan.')
+
+# %% ../../nbs/processes/20b_distributed.ipynb #dc909abc
+def check_passed_on(
+    kwargs:dict,     # the arguments that a trainer passes on
+    f:Callable,      # the class or function that gets them, after the model as its first argument
+    trainer:Callable # the class of the trainer
+) -> None:
+    "Raise TypeError, with a suggestion, if `f` does not take one of the arguments"
+    _,*known = signature(f).parameters
+    own = [name for name in signature(trainer).parameters if name!='kwargs']
+    for name in kwargs:
+        if name not in known: raise TypeError(
+            f'`{trainer.__name__}` takes no argument `{name}`: {nearest(name, dict.fromkeys([*own, *known]))}')
 
 # %% ../../nbs/processes/20b_distributed.ipynb #dc909abd
 alternates_steps = Word('alternates_steps', False,
@@ -119,6 +134,7 @@ class DistributedTrainer(Callback):
         **kwargs:Any         # passed on to `DistributedDataParallel`
     ):
         if timeout is not None: check_seconds(timeout)
+        check_passed_on(kwargs, DistributedDataParallel, type(self))
         store_attr('sync_bn,shard,timeout,compare,weigh,kwargs')
 
     def before_fit(self):
@@ -587,7 +603,8 @@ def distrib_ctx(self:Learner,
     begin = not (dist.is_available() and dist.is_initialized())
     if begin: interruptibly(join_group)   # it waits for the other processes
     try:
-        cbs = [DistributedTrainer(sync_bn, **kwargs)] if num_distrib()>1 else []
+        trainer = DistributedTrainer(sync_bn, **kwargs)   # checks the arguments, in one process too
+        cbs = [trainer] if num_distrib()>1 else []
         with self.added_cbs(cbs): yield self
     finally:
         if begin: leave_group()

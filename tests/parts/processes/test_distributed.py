@@ -388,6 +388,12 @@ def test_alone():
     with pytest.raises(RuntimeError, match='torchrun'): a.fit(1, cbs=DistributedTrainer)
     a.fit(1)
 
+@pytest.mark.parametrize('name, hint', [('find_unused_parameter', 'find_unused_parameters'), ('sync_norm', 'sync_bn')])
+def test_misspelled_arguments_raise_in_one_process_too(name, hint):
+    for f in (DistributedTrainer, lambda **kw: learner([], []).distrib_ctx(**kw).__enter__()):
+        with pytest.raises(TypeError, match=f'no argument `{name}`: did you mean `{hint}`'): f(**{name:True})
+    assert DistributedTrainer(find_unused_parameters=True, bucket_cap_mb=1).kwargs
+
 # batch norms over all processes
 
 def test_norms_are_converted_and_put_back():
