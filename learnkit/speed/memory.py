@@ -38,6 +38,7 @@ def set_memory_format(
 # %% ../../nbs/speed/20a_memory_format.ipynb #8de73a6e
 class ChannelsLast(Callback):
     "Stores 4-D and 5-D parameters and buffers in channels-last format during a run, like fastai's callback"
+    acts = 'alike'
     order,changed = -1,()
     def before_fit(self): self.changed = set_memory_format(self.learn.model)
     def cleanup(self):
@@ -116,6 +117,7 @@ from ..loop.words import own_attr
 # %% ../../nbs/speed/20c_free_outputs.ipynb #71f0b9d8
 class FreeOutputs(Callback):
     "Releases the predictions of a training batch after its loss; raises ValueError if training metrics need them"
+    acts = 'nothing'
     order,modes,run_valid = 99,('fit','lr_find'),False   # after all other callbacks, which may use them at `after_loss`
     def before_fit(self):
         needs_outputs = getattr(own_attr(self.learn, 'recorder'), 'train_metrics', False)
