@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import distributed as dist, nn
 
+from ..data.modules import get_model
 from ..data.process import (class_before_sharding, distributed_sampler, is_sharded, lay_out, local_shard,
                                    num_distrib, num_shards, rank_distrib, shard_rank, sharded_among, shared_store)
 from ..loop.callback import Callback
@@ -124,14 +125,34 @@ def get_column_group(
         _columns[key],_ = dist.new_subgroups_by_enumeration(distinct)
     return _columns[key]
 
+# %% ../../nbs/processes/22_tensor_parallel.ipynb #7e15001b
+class ShardedTrainer(DistributedTrainer):
+    "A `DistributedTrainer` for models that `fully_shard` has sharded: resets the state of an interrupted batch"
+    was_called = False     # was the model called in this fit? Before that, `fully_shard` has no state to reset
+    first_call:Any = None  # the hook that sets `was_called`
+
+    def _await_first_call(self):
+        self.first_call = get_model(self.learn.model).register_forward_pre_hook(self._record_call)
+    def _record_call(self, *args):
+        self.was_called = True
+        self.first_call.remove()
+
+    def after_exception(self):
+        super().after_exception()
+        model:Any = get_model(self.learn.model)
+        if self.was_called: model.reset_iter_state()
+
+    def cleanup(self):
+        super().cleanup()
+        if self.first_call is not None: self.first_call.remove()
+        self.first_call,self.was_called = None,False
+
 # %% ../../nbs/processes/22_tensor_parallel.ipynb #7e150017
 @check_args
-class TensorParallel(DistributedTrainer):
+class TensorParallel(ShardedTrainer):
     "Trains a model whose layers are sharded among processes; processes in a row of the mesh get the same batches"
     conflicts = dict(
         local_steps='each process has only a shard of the weights, so all must compute each batch together')
-    was_called = False     # was the model called in this fit? Before that, `fully_shard` has no state to reset
-    first_call:Any = None  # the hook that sets `was_called`
     def __init__(self,
         timeout:float|None=None, # seconds until a waiting process reports which one hangs; None: the group's timeout
         compare:bool=True,       # raise ProcessFailed if unsharded parameters or hyperparameters differ?
@@ -169,7 +190,7 @@ class TensorParallel(DistributedTrainer):
         if by_pytorch and turns: raise ValueError(
             f'{turns[0]} calls modules of the model outside its forward pass, where `fully_shard` has not gathered '
             'their weights: remove `fully_shard`')
-        if by_pytorch: self.first_call = model.register_forward_pre_hook(self._record_call)
+        if by_pytorch: self._await_first_call()
         self.sends_buffers = num_shards()>1
         unsharded = [p for p in model.parameters() if not is_sharded(p)]
         buffers = [b for b in model.buffers() if not is_sharded(b)]
@@ -191,17 +212,3 @@ class TensorParallel(DistributedTrainer):
         means = ColumnMeans(params, get_column_group(find_columns(sharded.device_mesh)))
         self.added.append(means)
         self.learn.add_cb(means)
-
-    def _record_call(self, *args):
-        self.was_called = True
-        self.first_call.remove()
-
-    def after_exception(self):
-        super().after_exception()
-        model:Any = self.learn.model
-        if self.was_called: model.reset_iter_state()   # the last batch was interrupted
-
-    def cleanup(self):
-        super().cleanup()
-        if self.first_call is not None: self.first_call.remove()
-        self.first_call,self.was_called = None,False

@@ -39,11 +39,12 @@ def _find_modules_by_size(model, n):
     return units
 
 def find_units(
-    model:nn.Module,           # the model
-    by:int|type|tuple|Callable # the least number of parameters of a module, or as in `pick_modules`
+    model:nn.Module,               # the model
+    select:int|type|tuple|Callable # the least number of parameters of a module, or as in `pick_modules`
 ) -> list[nn.Module]:
     "Return the modules whose parameters are gathered together, inner modules first and the model last"
-    picked = _find_modules_by_size(model, by) if isinstance(by, int) else pick_modules(model, by)
+    is_size = isinstance(select, int)
+    picked = _find_modules_by_size(model, select) if is_size else pick_modules(model, select)
     owners = {}
     for m in model.modules():
         for p in m.parameters(recurse=False): owners.setdefault(id(p), set()).add(m)
@@ -130,11 +131,11 @@ def _broadcast(ts):
 
 # %% ../../nbs/speed/30a_shard_model.ipynb #308ebe2a
 def shard_model(
-    model:nn.Module,            # the model, in each process
-    by:int|type|tuple|Callable, # which modules to shard as units: see `find_units`
-    mesh:Any,                   # a `DeviceMesh` over all processes
-    opts:Iterable=(),           # optimizers of its parameters
-    policy:Callable|None=None   # f(is the unit the whole model?) -> more arguments of `fully_shard`; None: no more
+    model:nn.Module,                # the model, in each process
+    select:int|type|tuple|Callable, # which modules to shard as units: see `find_units`
+    mesh:Any,                       # a `DeviceMesh` over all processes
+    opts:Iterable=(),               # optimizers of its parameters
+    policy:Callable|None=None       # f(is the unit the whole model?) -> more arguments of `fully_shard`; None: no more
 ) -> None:
     "Shard the parameters of a model and of `opts` over the processes, in place; only check an already sharded model"
     from torch.distributed.fsdp import fully_shard
@@ -145,7 +146,7 @@ def shard_model(
     _check_shardable(model, mesh)
     device = call_in_first(partial(_find_device_of_values, model))
     old = dict(model.named_parameters(remove_duplicate=False))
-    for m in find_units(model, by):
+    for m in find_units(model, select):
         is_root = m is model
         _materialize(m, device)
         _broadcast([p for p in m.parameters() if not is_sharded(p)])
@@ -158,22 +159,24 @@ def shard_model(
 # %% ../../nbs/speed/30b_fully_shard.ipynb #adb19bc5
 from dataclasses import replace
 from itertools import chain
+from numbers import Integral
 from warnings import warn
 
 from ..data.device import default_device
-from ..loop.check import check_args
+from ..loop.check import check_args, check_whole
 from ..optim.groups import is_built
 from ..optim.optimizer import optimizers_of
-from ..processes.distributed import DistributedTrainer, alternates_steps
+from ..processes.distributed import alternates_steps, check_passed_on
+from ..processes.tensor_parallel import ShardedTrainer
+from .memory import can_select
 
 # %% ../../nbs/speed/30b_fully_shard.ipynb #dd384caa
 @check_args
-class FullyShard(DistributedTrainer):
+class FullyShard(ShardedTrainer):
     "Trains one model with all processes, each with a shard of the parameters, gradients and optimizer state"
-    called:Any = None   # True after the sharded model's first call; before that, the handle of the hook that sets it
     conflicts = dict(local_steps='each process has a part of the weights, and needs those of the others in each batch')
     def __init__(self,
-        by:int|type|tuple|Callable=10_000_000, # units: modules of at least so many parameters, of a class, or with f(m)
+        select:int|type|tuple|Callable=10_000_000, # units: modules of at least so many parameters, a class, or f(m)
         mesh:Any=None,          # a `DeviceMesh` over all processes, of one dimension or (replicate, shard); None: one
         mp:Any=None,            # dtype to compute in, or `MixedPrecisionPolicy`; None: the weights' dtype
         shard:bool=True,        # shard the data? False: each process has its own shard already
@@ -183,7 +186,9 @@ class FullyShard(DistributedTrainer):
         **kwargs:Any            # passed on to `fully_shard`, such as `offload_policy`
     ):
         super().__init__(shard=shard, timeout=timeout, compare=compare, weigh=weigh)
-        self.by,self.mesh,self.mp,self.kwargs = by,mesh,mp,kwargs
+        self.select = _check_units(select)
+        if kwargs: _check_kwargs(kwargs, type(self))
+        self.mesh,self.mp,self.kwargs = mesh,mp,kwargs
 
     def after_create(self):
         if num_distrib()>1: self._shard_model()   # before the optimizer is created and the model moved
@@ -199,6 +204,7 @@ class FullyShard(DistributedTrainer):
             f'{turns[0]} steps some of the parameters at a time, and calls parts of the model outside of its forward '
             'pass, where a sharded model has only a part of their weights: remove `FullyShard`')
         self._shard_model()
+        self._await_first_call()
         self.sends_buffers = True
         self._exchange([])
 
@@ -213,17 +219,7 @@ class FullyShard(DistributedTrainer):
             self.mesh = init_device_mesh(device.type, (num_distrib(),))
         opts = {id(o):o for o in chain(*map(optimizers_of, [learn, *learn.cbs]))}
         if is_built(learn.opt_func): opts[id(learn.opt_func)] = learn.opt_func   # the user's, not used in a fit yet
-        shard_model(learn.model, self.by, self.mesh, opts.values(), self._get_shard_arguments)
-        if self.called is None: self.called = get_model(learn.model).register_forward_pre_hook(self._record_call)
-
-    def _record_call(self, *args):
-        self.called.remove()
-        self.called = True
-
-    def after_exception(self):
-        super().after_exception()
-        model:Any = get_model(self.learn.model)
-        if self.called is True: model.reset_iter_state()   # the last batch was interrupted
+        shard_model(learn.model, self.select, self.mesh, opts.values(), self._get_shard_arguments)
 
     def _get_shard_arguments(self, is_root):
         "Return the arguments of `fully_shard` for a unit, except the mesh"
@@ -235,3 +231,15 @@ class FullyShard(DistributedTrainer):
             mp = MixedPrecisionPolicy(mp, reduce_dtype=torch.float32, output_dtype=torch.float32)
         if not is_root: mp = replace(mp, output_dtype=None)   # only the model's output is converted
         return dict(kwargs, mp_policy=mp)
+
+def _check_units(select):
+    "Return `select`; raise an error if it is no number of parameters, class, tuple of classes or function"
+    if isinstance(select, Integral): return check_whole('select', select, what='a number of parameters')
+    if can_select(select): return select
+    raise TypeError(
+        f'`select` must be a number of parameters, a class of modules, a tuple of classes, or a function, not '
+        f'{select!r:.60}: write `FullyShard(Block)` to shard each block of class `Block` as a unit')
+
+def _check_kwargs(kwargs, trainer):
+    from torch.distributed.fsdp import fully_shard   # slow to import
+    check_passed_on(kwargs, fully_shard, trainer)

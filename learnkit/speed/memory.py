@@ -76,17 +76,24 @@ from ..data.modules import get_model, has_params
 from ..learner.learner import TrainEvalCallback
 
 # %% ../../nbs/speed/20b_recompute.ipynb #40d97820
+def can_select(
+    select:Any # an argument that says which modules to use
+) -> bool:
+    "Return whether `select` is a class, a tuple of classes, or a function; a module is none of these"
+    if isinstance(select, tuple): return len(select)>0 and all(isinstance(cls, type) for cls in select)
+    return callable(select) and not isinstance(select, nn.Module)
+
 def pick_modules(
-    model:nn.Module,        # the model to search
-    by:type|tuple|Callable  # a class, several, or a function: module -> bool
+    model:nn.Module,           # the model to search
+    select:type|tuple|Callable # a class, several, or a function: module -> bool
 ) -> list[nn.Module]:
-    "Return the modules with parameters that `by` selects, inner ones first; raise ValueError if there are none"
+    "Return the modules with parameters that `select` selects, inner ones first; raise ValueError if there are none"
     modules = filter(has_params, model.modules())
-    if isinstance(by, (type,tuple)): picked = [m for m in modules if isinstance(m, by)]
-    else: picked = [*filter(by, modules)]
+    if isinstance(select, (type,tuple)): picked = [m for m in modules if isinstance(m, select)]
+    else: picked = [*filter(select, modules)]
     if picked: return picked[::-1]
     names = sorted({type(m).__name__ for m in model.modules()})
-    raise ValueError(f"`by={getattr(by, '__name__', by)}` selects no module of {type(model).__name__}, "
+    raise ValueError(f"`select={getattr(select, '__name__', select)}` selects no module of {type(model).__name__}, "
                      f"which consists of {', '.join(names)}")
 
 # %% ../../nbs/speed/20b_recompute.ipynb #1830e2c9
@@ -97,11 +104,15 @@ class RecomputeActivations(Callback):
     order,modes = TrainEvalCallback.order-1,('fit','lr_find')
     forwards = ()   # the modules, each with its own `forward` if it has one
     def __init__(self,
-        by:type|tuple|Callable # which modules: a class, several, or a function: module -> bool
-    ): self.by = by
+        select:type|tuple|Callable # which modules: a class, several, or a function: module -> bool
+    ):
+        if not can_select(select): raise TypeError(
+            f'`select` must be a class of modules, a tuple of classes, or a function, not {select!r:.60}: '
+            'write `RecomputeActivations(Block)` for the blocks of class `Block`')
+        self.select = select
 
     def before_fit(self):
-        picked = pick_modules(get_model(self.learn.model), self.by)
+        picked = pick_modules(get_model(self.learn.model), self.select)
         self.forwards = [(m,vars(m).get('forward')) for m in picked]
         for m in picked: m.forward = partial(checkpoint, m.forward, use_reentrant=False)
 

@@ -150,7 +150,7 @@ def test_one_shard_on_one_card(cbs, tmp_path):
     def fit(*more): learn = learner([*[c() for c in cbs], *more], model=still); learn.fit(2); return {k:getattr(v, 'full_tensor', lambda v=v: v)().cpu() for k,v in learn.model.state_dict().items()}
     plain = fit()
     dist.init_process_group('nccl', init_method=f'file://{tmp_path}/store', rank=0, world_size=1)
-    try: close(plain, fit(lk.FullyShard(by=nn.Linear)), rtol=.02 if cbs else 1e-4, atol=.01 if cbs else 1e-5)
+    try: close(plain, fit(lk.FullyShard(select=nn.Linear)), rtol=.02 if cbs else 1e-4, atol=.01 if cbs else 1e-5)
     finally: dist.destroy_process_group()
 
 def wide(layer, name): return layer.in_features%16==0 and layer.out_features%16==0

@@ -169,7 +169,7 @@ def _trains(rank, world):
         for name,value in kw.items(): setattr(learn, name, value)
         learn.fit(2)
         return torch.cat([whole(p).flatten() for p in learn.model.state_dict().values()]),losses(learn)
-    assert torch.allclose(fit(net())[0], fit(net(), FullyShard(by=nn.Linear))[0], atol=1e-5)
+    assert torch.allclose(fit(net())[0], fit(net(), FullyShard(select=nn.Linear))[0], atol=1e-5)
     parallel = parallelize_module(Blocks(), init_device_mesh('cpu', (world,)), dict(up=ColwiseParallel(), down=RowwiseParallel()))
     assert torch.allclose(fit(parallel)[1], fit(Blocks(), distributed=False)[1], atol=.02)
 

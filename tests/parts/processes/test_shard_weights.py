@@ -66,8 +66,8 @@ def close(a, b): torch.testing.assert_close(a, b, atol=2e-6, rtol=2e-5)
 ways = dict(plain=(lambda: [], 2, 2), micro=(lambda: [MicroBatch(1)], 2, 2), batches=(lambda: [GradientAccumulation('2ba')], 2, 4),
             samples=(lambda: [GradientAccumulation(4)], 2, 4), both=(lambda: [GradientAccumulation('2ba'), MicroBatch(1)], 2, 4),
             left_over=(lambda: [GradientAccumulation('3ba')], 1, 3), clipped=(lambda: [GradientClip(1e6)], 2, 2),
-            sharded=(lambda: [FullyShard(by=1)], 2, 2), sharded_batches=(lambda: [FullyShard(by=1), GradientAccumulation('2ba')], 2, 4),
-            sharded_parts=(lambda: [FullyShard(by=1), GradientAccumulation('2ba'), MicroBatch(1)], 2, 4))
+            sharded=(lambda: [FullyShard(select=1)], 2, 2), sharded_batches=(lambda: [FullyShard(select=1), GradientAccumulation('2ba')], 2, 4),
+            sharded_parts=(lambda: [FullyShard(select=1), GradientAccumulation('2ba'), MicroBatch(1)], 2, 4))
 
 def _tokens(rank, world, names):
     for name in names:
@@ -264,7 +264,7 @@ def _unlike(rank, world, by_board, seeds):
         try:
             close(_learned(own), _stepped(model(), joined))
             close(_learned(own, CancelsSteps(cancelled)), _stepped(model(), joined, cancelled))
-            close(_learned(own, FullyShard(by=1, shard=False)), _stepped(model(), joined))
+            close(_learned(own, FullyShard(select=1, shard=False)), _stepped(model(), joined))
         except Exception as e:
             e.add_note(f'seed {seed}: {sizes}, without steps {cancelled}')
             raise
@@ -285,7 +285,7 @@ def _corrects_plain_and_sharded(rank, world, sizes, n_acc):
     batches = _rows(sizes)
     m,loss,want,want_loss = model(),ScaledLoss(),model(),ScaledLoss()
     learn = Learner([[parts[rank] for parts in batches]], m, loss, torch.optim.SGD, lr=.1)
-    cbs = [FullyShard(by=1, shard=False), *([GradientAccumulation(f'{n_acc}ba')] if n_acc>1 else [])]
+    cbs = [FullyShard(select=1, shard=False), *([GradientAccumulation(f'{n_acc}ba')] if n_acc>1 else [])]
     with learn.no_logging(), learn.no_bar(): learn.fit(1, cbs=cbs)
     opt = torch.optim.SGD([*want.parameters(), *want_loss.parameters()], lr=.1)
     joined = [*map(_joined, batches)]
@@ -310,7 +310,7 @@ def _passes(rank, world, sizes):
         with learn.no_logging(), learn.no_bar(): learn.fit(1, cbs=cbs)
         return weights(learn.model)
     turns = {'a':(torch.optim.SGD, '0.*'), 'b':(torch.optim.SGD, '2.*')}
-    data_parallel,sharded = partial(DistributedTrainer, shard=False),partial(FullyShard, by=1, shard=False)
+    data_parallel,sharded = partial(DistributedTrainer, shard=False),partial(FullyShard, select=1, shard=False)
     in_turn = partial(InTurn, [('a','b')])
     for trainer,opt_func,cb in ((data_parallel, torch.optim.SGD, SAM), (sharded, torch.optim.SGD, SAM),
                                 (data_parallel, turns, in_turn)):

@@ -128,8 +128,8 @@ def test_as_one_process(processes, tmp_path, world): processes(world, _trains, t
 
 def _options(rank, world):
     "Each option compared with a plain loop that computes the same"
-    def fit(*cbs, model=None, by=Block, n=1, **kw):
-        learn = learner(model or Net(rank), [FullyShard(by, **kw), *cbs], world)
+    def fit(*cbs, model=None, select=Block, n=1, **kw):
+        learn = learner(model or Net(rank), [FullyShard(select, **kw), *cbs], world)
         learn.fit(n)
         return learn
     # clipping: the norm is that of all processes together
@@ -173,11 +173,11 @@ def test_with_other_callbacks(processes): processes(2, _options)
 
 def _ways(rank, world):
     plain = by_hand(Net())[0]
-    def fit(model=None, by=Block, cbs=(), n=1, data_n=32, **kw):
-        learn = learner(model or Net(rank), [FullyShard(by, **kw), *cbs], world)
+    def fit(model=None, select=Block, cbs=(), n=1, data_n=32, **kw):
+        learn = learner(model or Net(rank), [FullyShard(select, **kw), *cbs], world)
         learn.fit(n)
         return learn
-    for by in (10**9, 50, (nn.Linear, nn.MultiheadAttention), lambda m: isinstance(m, Block)): close(fit(by=by).model, plain)   # also as one unit
+    for select in (10**9, 50, (nn.Linear, nn.MultiheadAttention), lambda m: isinstance(m, Block)): close(fit(select=select).model, plain)   # also as one unit
     close(fit(reshard_after_forward=False).model, plain)
     # activations that are computed again, with dropout: bit for bit
     torch.manual_seed(rank)
@@ -186,7 +186,7 @@ def _ways(rank, world):
     b = fit(Net(drop=.3), cbs=[RecomputeActivations(Block)])
     assert same(full(a.model), full(b.model)) and not any('forward' in vars(m) for m in b.model.modules())
     # tied weights stay one
-    tied = fit(Net(rank, tied=True), by=(Block, nn.Embedding))
+    tied = fit(Net(rank, tied=True), select=(Block, nn.Embedding))
     assert tied.model.head.weight is tied.model.embed.weight and len([*tied.model.parameters()])==len([*Net(tied=True).parameters()])
     close(tied.model, by_hand(Net(tied=True))[0])
     # batch norms: averages of process 0, everywhere
@@ -330,8 +330,23 @@ def _refused(rank, world):
     with pytest.raises(ValueError, match='on `meta`'): learner(empty, FullyShard(Block)).fit(1)
     with pytest.raises(ValueError, match='wrapped in DistributedDataParallel'): learner(DDP(Net()), FullyShard(Block)).fit(1)
     with pytest.raises(ValueError, match='consists of'): learner(Net(), FullyShard(nn.LSTM)).fit(1)
+    # a callback that has trained another model resets no state of one that was not called yet
+    cb = FullyShard(Block)
+    first = learner(Net(), cb)
+    first.fit(1)
+    first.remove_cb(cb)
+    with pytest.raises(ZeroDivisionError) as failed: learner(Net(), [cb, Callback(before_pred=lambda cb: 1/0)]).fit(1)
+    assert not any('FullyShard' in note for note in failed.value.__notes__)
 
 def test_raises(processes): processes(1, _refused)   # in a process of its own: one that has had a group should not fork
+
+@pytest.mark.parametrize('make, words', [
+    (lambda: FullyShard(by=Block), 'FullyShard` takes no argument `by`'), (lambda: FullyShard(Block, offload=1), 'did you mean `offload_policy`'), (lambda: FullyShard(1000.), 'a class of modules.*not 1000.0'),
+    (lambda: FullyShard(True), '1 or more'), (lambda: FullyShard(0), '1 or more'), (lambda: FullyShard(Net()), 'write `FullyShard.Block.'), (lambda: RecomputeActivations(8), 'write `RecomputeActivations.Block.'),
+    (lambda: RecomputeActivations([Block]), 'a tuple of classes'), (lambda: RecomputeActivations(Net().blocks), 'a tuple of classes'), (lambda: RecomputeActivations(()), 'a tuple of classes')])
+def test_arguments(make, words):
+    "They are checked at once, in one process too"
+    with pytest.raises((TypeError, ValueError), match=words): make()
 
 def test_without_a_group():
     "The same script in one process"
