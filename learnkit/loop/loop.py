@@ -151,7 +151,7 @@ register_state('do_fetched', None, 'runs a batch from the loader; returns `exhau
 register_state('do_batch', None, 'runs the batch in `xb` and `yb`')
 register_state('in_part', False, 'is this a micro-batch, after which no step follows? A slice: which samples it has')
 register_state('is_cancelled', False,
-               'is this batch cancelled? Set it in `after_backward` to skip the step, unless the batch is sharded')
+               'is this batch cancelled? Set it in `after_backward` to skip the step; not for a shard of a batch')
 register_state('skip_loss', False, 'compute no loss?')
 register_state('start_epoch', 0, 'the number of the first epoch to train', lasts=True)
 

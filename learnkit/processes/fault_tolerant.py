@@ -338,6 +338,9 @@ class FaultTolerant(Resumable):
         except Exception as e:
             if not cancel_types(e): raise
             self.cancel,learn.loss = e,None
+        if learn.current_run.is_cancelled: raise RuntimeError(
+            "`is_cancelled` was set for this process's shard of a batch, and does not reach the other processes. Raise "
+            'CancelBatch in `before_step` instead, where all processes have the same gradients.')
         if learn.loss is None: weight = 0
         cancels = [scope==scope_of(self.cancel) for scope in _scopes]
         return self.sums.pack(learn.loss, weight, n, [*self.own_numbers, *cancels])

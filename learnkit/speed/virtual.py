@@ -402,6 +402,9 @@ class VirtualShards(Callback):
         self._seed(self.loader.first_shard+i)
         try:
             do(shard)
+            if learn.current_run.is_cancelled: raise RuntimeError(
+                f'`is_cancelled` was set for one of {self.n} shards, and does not reach the other processes. Raise '
+                'CancelBatch in `before_step` instead, where all processes have the same gradients.')
             return learn.loss_grad is not None
         except cancelled(CancelBatch):
             if own: learn('after_cancel_batch')

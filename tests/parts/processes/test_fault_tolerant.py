@@ -125,6 +125,14 @@ def test_a_second_evaluation_of_a_batch_raises():
     learn = Learner(DataLoaders.from_tensors(torch.zeros(4, 1), torch.zeros(4, 1), bs=2), nn.Linear(1, 1), nn.MSELoss(), cbs=[FaultTolerant(), SAM()])
     with pytest.raises(ValueError, match='a part of the batch'): check_passes(learn.sam)
 
+def test_is_cancelled_in_a_shard_raises():
+    "It would not reach the other processes, which would take the step"
+    learn = Learner(DataLoaders.from_tensors(torch.zeros(4, 1), torch.zeros(4, 1), bs=2), nn.Linear(1, 1), nn.MSELoss())
+    ft = FaultTolerant('http://127.0.0.1:1')
+    ft.learn,ft.weigh = learn,SimpleNamespace(is_sum=True)
+    def do(): learn.current_run.is_cancelled = True
+    with pytest.raises(RuntimeError, match='`is_cancelled` was set .* Raise CancelBatch in `before_step`'): ft._pack_message(do, 2)
+
 # with processes
 
 needs_torchft = pytest.mark.skipif(find_spec('torchft') is None, reason='it needs torchft')

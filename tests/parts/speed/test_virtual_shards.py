@@ -385,8 +385,11 @@ def raises(e):
     def f(cb): raise e
     return Callback(after_loss=f)
 
+def cancels(cb): cb.learn.current_run.is_cancelled = True
+
 @pytest.mark.parametrize('match,kw', [
     ('raise `n`', dict(cbs=[GradientAccumulation(8)])),
+    ('`is_cancelled` was set for one of 4 shards.*Raise CancelBatch in `before_step`', dict(cbs=[Callback(after_backward=cancels)], error=RuntimeError)),
     *slow(('LimitBatches', dict(cbs=[StepsPerEpoch(2)])), ('LimitBatches', dict(cbs=[OverfitBatches(1)])), ('SkipNaN', dict(cbs=[RollBackOnNaN()])), ('MicroBatch', dict(cbs=[ReplayOnOOM()])), ('remove it', dict(cbs=[FusedStep()])),
           ('remove `DistributedTrainer`', dict(cbs=[DistributedTrainer()])), ('count batches', dict(cbs=[CheckpointCallback('100sp')])), ('count batches', dict(fit='100sp')), ('some shards of each batch', dict(cbs=[Recorder(train_metrics=True)])),
           ('SyncBatchNorm', dict(model=nn.SyncBatchNorm.convert_sync_batchnorm(CNN()))), ('complex', dict(model=nn.Sequential(CNN(), nn.Linear(3, 3, dtype=torch.complex64)))), ('sparse=False', dict(model=Sparse(), opt_func=torch.optim.SGD)),
