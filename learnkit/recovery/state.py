@@ -181,19 +181,16 @@ def find_differing_states(
 ) -> dict[str, dict]:
     "Return the callbacks' states that differ from those of process 0; all processes must call it"
     states,digests = {},{}
+    trains_apart = any(local_steps(cb) is not None for cb in learn.cbs)   # then each process has its own weights
     for cb in learn.cbs:
-        if _is_same_in_all(cb): continue
+        acts_alike = acts(cb) in ('nothing','alike')
+        if acts_alike and not trains_apart: continue
         state = cb.state_dict()
         if any(map(is_sharded, leaves(state))): continue   # each process saves its shard anyway
         states[cb.key] = to_serializable(state, copy=True)
         digests[cb.key] = blake2b(pickle.dumps(states[cb.key])).digest()
     first = gather_objects(digests)[0]
     return {key:state for key,state in states.items() if digests[key]!=first.get(key)}
-
-def _is_same_in_all(cb):
-    "Return whether the callback has the same state in all processes"
-    if local_steps(cb) is not None: return False
-    return acts(cb) in ('nothing','alike')
 
 # %% ../../nbs/recovery/02a_run_state.ipynb #a53aaebc
 def train_metrics(

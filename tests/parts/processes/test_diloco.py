@@ -251,18 +251,24 @@ class Cut(Callback):
     def before_pred(self):
         if self.training and self.learn.train_iter==self.at: raise KeyboardInterrupt
 
+class Sums(Callback):
+    "Changes nothing, but its state depends on the weights of its process"
+    acts,saves,total = 'nothing',('total',),0.
+    def after_batch(self):
+        if self.training: self.total += self.learn.loss.item()
+
 def _resumes(rank, path, cuts, island=1):
     def made(folder): torch.manual_seed(3); return shared(7, path=path/folder)
     def cbs(): return [DiLoCo(3, island=island), CheckpointCallback('2ba', keep=None), GradientClip(.5), ValidateEvery('2ba')]
-    whole = fit(made('whole'), *cbs(), shard=True)
+    whole = fit(made('whole'), *cbs(), all_losses := Sums(), shard=True)
     for at in cuts:
-        try: fit(made(f'cut{at}'), *cbs(), Cut(at), shard=True)
+        try: fit(made(f'cut{at}'), *cbs(), Sums(), Cut(at), shard=True)
         except KeyboardInterrupt: pass
         learn = made(f'cut{at}')
         with warnings.catch_warnings():
             warnings.simplefilter('error')
-            fit(learn, *cbs(), shard=True, resume='auto')
-        assert torch.equal(state(learn.model), state(whole.model)), at
+            fit(learn, *cbs(), losses := Sums(), shard=True, resume='auto')
+        assert torch.equal(state(learn.model), state(whole.model)) and losses.total==all_losses.total, at
         assert learn.recorder.values==whole.recorder.values
 
 def _resumes_accumulation(rank, path, cuts):
@@ -279,6 +285,22 @@ def test_a_run_resumes_within_a_round(processes, tmp_path, f, cuts): processes(f
 
 @pytest.mark.slow
 def test_islands_resume_within_a_round(processes, tmp_path): processes(_resumes, tmp_path, [2, 5], 2, world=4)
+
+def _saves_of_each_island(rank, path):
+    "The weight that a process expects of a batch differs between islands: in the second one batches are smaller"
+    learn = learner(4, path=path)
+    if rank>1: learn.dls.loaders[0] = [(x[:5], y[:5]) for x,y in learn.dls.train]
+    try: fit(learn, DiLoCo(3, island=2), CheckpointCallback('2ba', keep=None), Cut(2), n=1)
+    except KeyboardInterrupt: pass
+    class Reads(Callback):
+        acts = 'nothing'
+        def before_fetch(self): self.usual = self.learn.shard_weights.usual; raise KeyboardInterrupt
+    reads = Reads()
+    with pytest.raises(KeyboardInterrupt): fit(learn, DiLoCo(3, island=2), CheckpointCallback('2ba', keep=None), reads, n=1, resume='auto')
+    assert reads.usual==(5 if rank>1 else 6)
+
+@pytest.mark.slow
+def test_each_island_resumes_with_its_usual_weight(processes, tmp_path): processes(_saves_of_each_island, tmp_path, world=4)
 
 def _other_number(rank, path, world):
     with warnings.catch_warnings(record=True) as said:
