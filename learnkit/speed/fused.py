@@ -123,7 +123,7 @@ def _estimate_rounding_error(t):
 # %% ../../nbs/speed/15a_fused_step.ipynb #257e5147
 @check_args
 class FusedStep(Callback):
-    "Trains on a batch in one compiled call, which covers only forward and backward if callbacks handle later events"
+    "On a CPU, trains on a batch in one compiled call; only up to the gradients if callbacks handle later events"
     conflicts = dict(parts='it computes the step together with the gradients: remove it')
     order,run_valid = 1000,False
     modes,saves = ('fit','lr_find'),('shapes','missing_state')
@@ -137,7 +137,7 @@ class FusedStep(Callback):
     run_step:Any = None        # the function that runs the compiled step, and perhaps compares it with the slow path
     def __init__(self,
         max_shapes:int=1,      # the number of batch shapes to compile for; batches of other shapes run eagerly
-        options:dict|None=None,# inductor options; None: its C++ wrapper, for a CPU. Required on a GPU (untested there)
+        options:dict|None=None,# inductor options; None: those for a CPU. On a GPU they are required, and experimental
         dynamic:bool=False     # compile sizes that vary as variables, so that one compiled step accepts them all?
     ):
         self.max_shapes = check_whole('max_shapes', max_shapes, what='a number of batch shapes')
@@ -275,8 +275,9 @@ class FusedStep(Callback):
         if self.failure: return self.failure
         device = self.learn.device.type
         if device!='cpu' and self.compiler.options is None: return (
-            f"compiled steps have not been tested on '{device}'. To try them, write "
-            "FusedStep(options={'triton.cudagraphs':True}), and compare the losses")
+            f"FusedStep is for CPUs, and the model is on '{device}'. Write `learn.compile()` instead, which compiles "
+            "the model with `torch.compile`. With FusedStep(options={'triton.cudagraphs':True}), which is experimental "
+            "on a GPU, compare the losses")
         if self.config is None: return f'PyTorch {torch.__version__} cannot compile a train step, 2.13 can'
         why = compile_obstacle(self.learn)
         if why is not None: return why

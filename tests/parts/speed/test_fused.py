@@ -908,8 +908,8 @@ def test_nothing_is_left_behind():
         assert all(p.grad is None for p in learn.model.parameters())
     deepcopy(cb)
 
-def test_untested_code_is_listed(monkeypatch):
-    "On another device than the CPU, options of inductor say that the user wants to try"
+def test_on_a_gpu_it_says_what_to_write_instead(monkeypatch):
+    "With options, which are experimental there, it compiles"
     (learn := learner()).create_opt()
     monkeypatch.setattr(Learner, 'device', torch.device('cuda'))
     def run(options):
@@ -917,7 +917,7 @@ def test_untested_code_is_listed(monkeypatch):
         cb._choose_part(learn._do_one_batch)
         cb.cleanup()
         return cb.compiled_part
-    with pytest.warns(UserWarning, match=r"is not fused: compiled steps have not been tested on 'cuda'. To try them, write FusedStep\(options="): assert run(None) is None
+    with pytest.warns(UserWarning, match=r"is not fused: FusedStep is for CPUs, and the model is on 'cuda'. Write `learn.compile\(\)` instead"): assert run(None) is None
     assert run({'triton.cudagraphs':True})=='whole'
 
 def test_settings():
