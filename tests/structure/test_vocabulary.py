@@ -65,11 +65,18 @@ def test_expressions_and_tokens_are_counted(planted):
     assert found['loop']==dict(lines=5, tokens=42, expressions=1) and found['speed']==dict(lines=2, tokens=46, expressions=3)
     assert found['all']==found['loop']+found['speed'] and [*found]==['all','loop','speed']
 
-def test_lists_and_rules_are_found(planted):
+def test_lists_are_found(planted):
     found = hand_kept_lists(planted, {'batch','xb','yb','pred','loss'})
     # not that of speed/b.py, which is the state of a feature
     assert [f.split(':')[:2] for f in found]==[['loop/a.py', '2'], ['loop/a.py', '3']]
-    assert rules_of_order(planted)==['order','prepares']
+
+def test_callbacks_are_sorted_by_three_attributes(planted):
+    "By those that `Callback` declares; another one in the dispatcher is found"
+    assert rules_of_order(root)==['first_in','last_in','order'] and all(hasattr(Callback, name) for name in rules_of_order(root))
+    source = (root/'learnkit/loop/dispatcher.py').read_text(encoding='utf-8')
+    assert (one := 'name in cb.last_in') in source
+    (planted/'learnkit/loop/dispatcher.py').write_text(source.replace(one, f'{one} or cb.prepares'))
+    assert rules_of_order(planted)==['first_in','last_in','order','prepares']
 
 def test_complexity_is_mccabes():
     def of(source): return complexity(ast.parse(source).body[0])

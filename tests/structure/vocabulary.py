@@ -80,12 +80,16 @@ def complex_functions(at):
             if n>=complex_from: found.append((n, f'{place(path, at)}: {node.name}'))
     return [f'{where} ({n})' for n,where in sorted(found, key=lambda o: (-o[0], o[1]))]
 
-# `order`, with `first_in` and `last_in`, is one rule for the order of callbacks; the other names are of old revisions.
-ways_to_order = 'prepares','obeys','judges_batch','wrap_handlers'
 def rules_of_order(at):
-    "The rules by which a callback can change its place in the order"
-    attributes = {n.attr for path in modules(at) for n in ast.walk(parsed(path)) if isinstance(n, ast.Attribute)}
-    return ['order', *(name for name in ways_to_order if name in attributes)]
+    "The attributes of callbacks by which the dispatcher sorts them, in `_sort_cbs` and by `_order`"
+    names,path = set(),at/'learnkit/loop/dispatcher.py'
+    if not path.exists(): return []   # an old revision
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.FunctionDef) and node.name=='_sort_cbs':
+            names.update(n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute) and ast.unparse(n.value)=='cb')
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0])=='_order':
+            names.update(ast.literal_eval(arg) for arg in node.value.args)
+    return sorted(names)
 
 def names_in(node):
     "The names in a literal: strings of a list or tuple, keys of a dict, keywords of `dict(…)`, words of `'…'.split()`"
