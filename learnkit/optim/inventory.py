@@ -371,6 +371,16 @@ def materialize_lazy(
     for name,t in [*model.named_parameters(), *model.named_buffers()]:
         if is_lazy(t) and name in state: t.materialize(state[name].shape)
 
+# %% ../../nbs/optim/28_inventory.ipynb #9c741257
+def check_not_lazy(
+    tensors:Iterable, # parameters and buffers
+    what:str          # what needs their shapes, such as 'VirtualShards'
+) -> None:
+    "Raise ValueError if one of the tensors belongs to a lazy layer, which has no shape yet"
+    if any(map(is_lazy, tensors)): raise ValueError(
+        f'{what} needs the shapes of all weights, but the model has lazy layers, which get theirs in the first batch. '
+        'Call the model once before that, as in `model(xb)`.')
+
 # %% ../../nbs/optim/28_inventory.ipynb #e733fe1c
 class BatchBuffers:
     "The buffers of all trained modules, for a batch that is split into micro-batches"

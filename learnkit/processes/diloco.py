@@ -19,8 +19,8 @@ from ..loop.callback import Callback
 from ..loop.check import check_args, check_whole
 from ..loop.signals import uninterrupted
 from ..optim.steps import conflicts
-from learnkit.optim.inventory import (load_opt_state, load_outside_model, opt_state, state_outside_model,
-    statistic_slots)
+from ..optim.inventory import (check_not_lazy, load_opt_state, load_outside_model, named_params, opt_state,
+    state_outside_model, statistic_slots)
 from .distributed import get_islands, average_tensors
 
 # %% ../../nbs/processes/25_diloco.ipynb #82e72417
@@ -73,6 +73,7 @@ class DiLoCo(Callback):
         for cb in learn.cbs:
             why = conflicts(cb).get('local_steps')
             if why: raise ValueError(f'DiLoCo and {type(cb).__name__} cannot be combined: {why}')
+        check_not_lazy(named_params(learn).values(), 'DiLoCo')
         modules = [m for part in learn._trained_modules() for m in part.modules()]
         if any(isinstance(m, nn.SyncBatchNorm) for m in modules): raise ValueError(
             'DiLoCo does not support SyncBatchNorm, which communicates in each batch. Use BatchNorm: its running '

@@ -190,6 +190,7 @@ from torch import nn
 
 from ..data.modules import get_model, has_params
 from ..learner.learner import Learner
+from ..optim.inventory import check_not_lazy
 
 # %% ../../nbs/speed/05c_compile.ipynb #c0388a29
 _shared_calls:dict[tuple,FunctionType] = {}   # by structure and settings, the most recently used last
@@ -261,6 +262,7 @@ def compile(self:Learner,
     "Compile the model in place with `torch.compile`, when it is called next, and return the Learner"
     from torch._dynamo import config   # slow to import
     model = get_model(self.model)
+    check_not_lazy([*model.parameters(), *model.buffers()], '`learn.compile()`')
     config.skip_nnmodule_hook_guards = False
     blocks = repeated_blocks(model) if regional else [[model]]
     for modules in blocks:

@@ -15,6 +15,7 @@ from torch import distributed as dist, nn
 
 from ..data.modules import get_model
 from ..data.process import class_before_sharding, is_sharded, lay_out, num_distrib
+from ..optim.inventory import check_not_lazy
 from ..optim.optimizer import OptimWrapper
 from ..processes.launch import call_in_first, file_group
 from ..processes.tensor_parallel import is_data_parallel
@@ -82,6 +83,7 @@ def _check_shardable(model, mesh):
     is_wrapped = hasattr(model, 'module') and get_model(model) is not model
     if is_wrapped: raise ValueError(
         f'the model is wrapped in {type(model).__name__}: pass the model itself to the Learner')
+    check_not_lazy([*model.parameters(), *model.buffers()], 'FullyShard')
     if mesh.size()!=num_distrib(): raise ValueError(
         f'the mesh has {mesh.size()} of {num_distrib()} processes, but must have all, as each has its own shard of '
         'the data. Pass a mesh of one dimension, or of two, (replicate, shard). With tensor parallelism call '

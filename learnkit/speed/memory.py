@@ -16,6 +16,7 @@ from ..callbacks.precision import MixedPrecision
 from ..learner.learner import Learner
 from ..loop.callback import Callback
 from ..loop.check import check_args
+from ..optim.inventory import check_not_lazy
 
 # %% ../../nbs/speed/20a_memory_format.ipynb #77f7d2c4
 _formats = {4:torch.channels_last, 5:torch.channels_last_3d}
@@ -26,8 +27,9 @@ def set_memory_format(
     channels_last:bool=True # False: convert back to contiguous
 ) -> list[torch.Tensor]:
     "Convert 4-D and 5-D parameters and buffers to channels-last format, or back; return the converted ones"
-    changed = []
-    for t in (*model.parameters(), *model.buffers()):
+    tensors,changed = [*model.parameters(), *model.buffers()],[]
+    check_not_lazy(tensors, 'channels-last format')
+    for t in tensors:
         if t.dim() not in _formats: continue
         memory_format = _formats[t.dim()] if channels_last else torch.contiguous_format
         if not t.is_contiguous(memory_format=memory_format):

@@ -216,7 +216,7 @@ from ..loop.check import check_args, check_whole
 from ..loop.events import cancel_types, cancelled
 from ..measure.batch_weight import BatchWeight
 from ..measure.metric import Logged
-from ..optim.inventory import named_params
+from ..optim.inventory import check_not_lazy, named_params
 from ..optim.steps import conflicts
 from ..processes.agreement import Agreement, PhaseEnds
 from ..processes.crew import unit_of
@@ -247,6 +247,7 @@ def check_obstacles(
             'SyncBatchNorm computes with the samples of all processes, but VirtualShards computes shards separately: '
             'use BatchNorm')
     tensors = *named_params(learn).values(),*named_buffers(learn).values()
+    check_not_lazy(tensors, 'VirtualShards')
     if any(t.is_complex() for t in tensors): raise ValueError(
         'VirtualShards cannot average complex numbers: use two tensors for their real and imaginary parts')
 

@@ -17,6 +17,8 @@ from learnkit.processes.diloco import DiLoCo
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.export import load_learner
 from learnkit.recovery.nan import RollBackOnNaN, SkipNaN
+from learnkit.speed import compiled   # noqa: F401  `learn.compile`
+from learnkit.speed.memory import ChannelsLast
 from learnkit.speed.virtual import VirtualShards
 from toys import few
 
@@ -532,3 +534,14 @@ def test_virtual_shards_give_the_same_in_one_and_two_processes(processes, tmp_pa
         one,two = (torch.load(tmp_path/f'{n}_{i}.pth') for n in (1, 2))
         assert not differences(one, two), case
         assert not [k for k,v in one.items() if v.isnan().any()], case
+
+# lazy layers, whose shapes the first batch sets
+
+@pytest.mark.parametrize('use, what', [(lambda learn: learn.fit(1, cbs=VirtualShards(2)), 'VirtualShards'), (lambda learn: learn.fit(1, cbs=DiLoCo(2)), 'DiLoCo'),
+                                       (lambda learn: learn.fit(1, cbs=ChannelsLast()), 'channels-last'), (lambda learn: learn.compile(), 'compile')])
+def test_lazy_layers_raise_where_their_shapes_are_needed(use, what):
+    x = torch.ones(2, 3)
+    learn = Learner([[(x, x[:, :1])]*2], nn.LazyLinear(1), nn.MSELoss())
+    with pytest.raises(ValueError, match=f'{what}.* needs the shapes .* lazy layers'), learn.no_bar(), learn.no_logging(): use(learn)
+    learn.model(x)
+    with learn.no_bar(), learn.no_logging(): use(learn)
