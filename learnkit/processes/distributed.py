@@ -118,6 +118,7 @@ class DistributedTrainer(Callback):
     assigned_loader:Any = None      # the loader that a callback assigned to `learn.dl` last
     assigned_shard:Any  = None      # this process's shard of `assigned_loader`
     added = ()                      # the callbacks added to this fit
+    strides = ()                    # name, parameter and stride of each parameter of a wrapped model
     sends_buffers = False           # does process 0 broadcast its buffers?
     slots:Any = None                # the slots of these buffers in this phase; None: not looked up yet
     waits_in_forward = False        # do the processes wait for each other in a forward pass, to form buckets?
@@ -193,8 +194,17 @@ class DistributedTrainer(Callback):
 
     def before_train(self):
         self.slots = None
+        self._check_strides()
         if self.is_on and self.learn.dls is self.own_dls: self._shard_if_replaced()
         for s in self.samplers: s.seed = self.seed   # a resumed run restores the seed with which it began
+
+    def after_train(self): self._check_strides()
+    def _check_strides(self):
+        "Raise ValueError if the memory format of a parameter has changed since `DistributedDataParallel` recorded it"
+        for name,p,stride in self.strides:
+            if p.stride()!=stride: raise ValueError(
+                f'the memory format of {name} has changed since `DistributedDataParallel` wrapped the model, which '
+                'mixes up the elements of its gradient. Change it before the fit, or write `cbs=ChannelsLast()`.')
 
     def _shard_if_replaced(self):
         "Shard the loader that a callback, such as a curriculum, has put into `dls` for training"
@@ -249,6 +259,7 @@ class DistributedTrainer(Callback):
         for group,seconds in self.previous_timeouts: set_timeout(group, seconds)
         self.previous_timeouts = ()
         self.norms = {}
+        self.strides:Any = ()
         self.samplers:Any = ()
         self.added:Any = ()
         self.sends_buffers = False
@@ -265,6 +276,8 @@ class DistributedTrainer(Callback):
             self._wrap_attr('model', partial(self._wrap_model, device=device))
             if not exchanges_later: formed = form_buckets(learn.model)
         learn.model.require_backward_grad_sync = not exchanges_later
+        named = [] if exchanges_later else get_model(learn.model).named_parameters()
+        self.strides = [(name,p,p.stride()) for name,p in named]
         self.waits_in_forward = not formed
         self._exchange([*learn.model.parameters()] if exchanges_later else [])
 

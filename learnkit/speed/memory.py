@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from fastcore.basics import patch
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from ..callbacks.precision import MixedPrecision
 from ..learner.learner import Learner
@@ -27,14 +28,16 @@ def set_memory_format(
     channels_last:bool=True # False: convert back to contiguous
 ) -> list[torch.Tensor]:
     "Convert 4-D and 5-D parameters and buffers to channels-last format, or back; return the converted ones"
-    tensors,changed = [*model.parameters(), *model.buffers()],[]
+    tensors = [*model.parameters(), *model.buffers()]
     check_not_lazy(tensors, 'channels-last format')
-    for t in tensors:
-        if t.dim() not in _formats: continue
-        memory_format = _formats[t.dim()] if channels_last else torch.contiguous_format
-        if not t.is_contiguous(memory_format=memory_format):
-            t.data = t.data.contiguous(memory_format=memory_format)
-            changed.append(t)
+    formats = _formats if channels_last else dict.fromkeys(_formats, torch.contiguous_format)
+    convertible = [t for t in tensors if t.dim() in formats]
+    changed = [t for t in convertible if not t.is_contiguous(memory_format=formats[t.dim()])]
+    # the wrapper has recorded the strides, and would mix up the elements of the gradients
+    if changed and isinstance(model, DistributedDataParallel): raise ValueError(
+        'the memory format of a model inside `DistributedDataParallel` cannot be changed: call '
+        '`set_memory_format(model)` before you wrap the model')
+    for t in changed: t.data = t.data.contiguous(memory_format=formats[t.dim()])
     return changed
 
 # %% ../../nbs/speed/20a_memory_format.ipynb #8de73a6e
@@ -42,6 +45,7 @@ class ChannelsLast(Callback):
     "Stores 4-D and 5-D parameters and buffers in channels-last format during a run, like fastai's callback"
     acts = 'alike'
     order,changed = -1,()
+    first_in = ('before_fit',)   # before `DistributedTrainer` wraps the model
     def before_fit(self): self.changed = set_memory_format(self.learn.model)
     def cleanup(self):
         for t in self.changed: t.data = t.data.contiguous()

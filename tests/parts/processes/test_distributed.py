@@ -21,6 +21,7 @@ from learnkit.processes.diloco import DiLoCo
 from learnkit.processes.launch import timeout_of
 from learnkit.processes.shard import shard_loader
 from learnkit.processes.distributed import sync_norms, unsync_norms
+from learnkit.speed.memory import ChannelsLast
 from toys import few, slow
 
 torch.set_num_threads(1)
@@ -351,6 +352,24 @@ def _one_is_told(rank, world, path, epoch, training):
 
 @pytest.mark.parametrize('epoch,training', [(1, True), *slow((1, False), (0, False), (2, True), (2, False))])
 def test_a_signal_to_one_of_them_ends_all(processes, tmp_path, epoch, training): processes(2, _one_is_told, tmp_path, epoch, training)
+
+# the memory format, which PyTorch's wrapper records
+
+def _channels_last(rank, world):
+    "The elements of a gradient have their places; whoever changes the format too late is told"
+    x = torch.randn(8, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+    def conv(): torch.manual_seed(0); return nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(16, 1))
+    def fit(*cbs, model=None):
+        grads,learn = [],learner(DataLoader(TensorDataset(x, x[:, 0, 0, :1]), 2), None, model or conv())
+        learn.fit(1, cbs=[*cbs, Callback(before_step=lambda cb: grads.append(next(cb.learn.model.parameters()).grad.clone()))])
+        return grads
+    for a,b in zip(fit(), fit(ChannelsLast()), strict=True): torch.testing.assert_close(a, b)
+    def change(cb): cb.learn.model.module.to(memory_format=torch.channels_last)
+    for event in ('before_fit','before_batch'):
+        with pytest.raises(ValueError, match='memory format of 0.weight has changed'): fit(Callback(**{event:change}))
+    with pytest.raises(ValueError, match='before you wrap the model'): fit(ChannelsLast(), model=DDP(conv()))
+
+def test_gradients_in_channels_last_format(processes): processes(2, _channels_last)
 
 # loaders that can be sharded, and those that cannot
 

@@ -17,7 +17,7 @@ from learnkit.recovery.file import list_checkpoints, newest_checkpoint, read_che
 from learnkit.processes.launch import call_in_all, call_in_first
 from learnkit.data.process import is_sharded, whole
 from learnkit.speed.fully_shard import FullyShard
-from learnkit.speed.memory import RecomputeActivations
+from learnkit.speed.memory import RecomputeActivations, set_memory_format
 
 torch.set_num_threads(1)
 
@@ -325,11 +325,14 @@ def test_what_a_large_model_needs(processes): processes(2, _mechanics)
 
 # models that raise
 
+def set_up(model): set_memory_format(model); return model
+
 def _refused(rank, world):
     with torch.device('meta'): empty = Net()
     with pytest.raises(ValueError, match='on `meta`'): learner(empty, FullyShard(Block)).fit(1)
     with pytest.raises(ValueError, match='wrapped in DistributedDataParallel'): learner(DDP(Net()), FullyShard(Block)).fit(1)
     with pytest.raises(ValueError, match='consists of'): learner(Net(), FullyShard(nn.LSTM)).fit(1)
+    with pytest.raises(ValueError, match='0.weight, whose memory format.*ChannelsLast'): learner(set_up(nn.Sequential(nn.Conv2d(3, 4, 3))), FullyShard(1)).fit(1)
     # a callback that has trained another model resets no state of one that was not called yet
     cb = FullyShard(Block)
     first = learner(Net(), cb)
