@@ -34,7 +34,7 @@ def unsync_norms(
         setattr(model.get_submodule(parent), name, m)
 
 # %% ../../nbs/processes/20b_distributed.ipynb #6e79a350
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
@@ -513,6 +513,16 @@ def _broadcast_one_by_one(ts, group):
 # %% ../../nbs/processes/20b_distributed.ipynb #bf68e3f2
 def _detach_all(ts): return [t.detach() for t in ts]
 
+def check_dense(
+    grads:Iterable, # gradients; None for a parameter without one
+    what:str        # what sums them, as the subject of the message
+) -> None:
+    "Raise ValueError if one of the gradients is sparse"
+    for grad in grads:
+        is_sparse = grad is not None and grad.layout is not torch.strided
+        if is_sparse: raise ValueError(
+            f'{what} cannot sum sparse gradients: write `sparse=False` in the embedding')
+
 def average_tensors(
     ts:list,         # tensors, of the same shapes in all processes
     group:Any=None,  # the process group; None: all processes
@@ -549,6 +559,7 @@ class GradientExchange(Callback):
 
     def before_step(self):
         self.learn.agreement._agree_at('before_step')   # a process that cancels the step would not take part below
+        check_dense([p.grad for p in self.params], 'GradientExchange, which averages gradients of several processes,')
         params = self._find_params_with_gradient()
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in params]
         average_tensors(grads, self.group)

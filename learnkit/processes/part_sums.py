@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..optim.inventory import BatchBuffers, named_buffers
+from .distributed import check_dense
 
 # %% ../../nbs/processes/35_part_sums.ipynb #57cdac2c
 def slice_part(
@@ -71,7 +72,7 @@ class PartSums:
     ) -> Tensor:                 # a flat tensor
         "Return the message of this shard, to be summed over all shards; raise ValueError if a gradient is sparse"
         grads = [p.grad for p in self.params]
-        _check_dense(grads)
+        check_dense(grads, 'FaultTolerant')
         weight = torch.as_tensor(weight, dtype=self.dtype, device=self.device).reshape(1)
         weighted_loss = weight*0 if loss is None else weight*loss.detach()
         has_no_target = weight<=0   # the mean over no target may be NaN
@@ -136,8 +137,3 @@ def _split_like(tensors, flat):
     "Split a flat tensor into views with the shapes of `tensors`"
     parts = flat.split([t.numel() for t in tensors])
     return [*map(torch.Tensor.view_as, parts, tensors)]
-
-def _check_dense(grads):
-    for grad in grads:
-        if grad is None or grad.layout is torch.strided: continue
-        raise ValueError('FaultTolerant cannot sum sparse gradients: create the embedding with `sparse=False`')

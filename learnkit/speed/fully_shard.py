@@ -86,8 +86,8 @@ def _check_shardable(model, mesh):
     check_not_lazy([*model.parameters(), *model.buffers()], 'FullyShard')
     for name,p in model.named_parameters():
         if not p.is_contiguous(): raise ValueError(
-            f'`fully_shard` does not support {name}, whose memory format is not the default one. Remove `ChannelsLast`, '
-            'or call `set_memory_format(model, channels_last=False)`.')
+            f'`fully_shard` does not support {name}, whose memory format is not the default one. Remove '
+            '`ChannelsLast`, or call `set_memory_format(model, channels_last=False)`.')
     if mesh.size()!=num_distrib(): raise ValueError(
         f'the mesh has {mesh.size()} of {num_distrib()} processes, but must have all, as each has its own shard of '
         'the data. Pass a mesh of one dimension, or of two, (replicate, shard). With tensor parallelism call '

@@ -94,6 +94,7 @@ from typing import Any
 
 from ..loop.events import CancelBatch
 from ..optim.inventory import BatchBuffers, named_buffers
+from ..processes.distributed import check_dense
 
 # %% ../../nbs/speed/25b_shard_means.ipynb #9f2d2067
 class ShardMeans:
@@ -153,12 +154,9 @@ class ShardMeans:
         return means,torch.cat([self.flags[flags], weight.reshape(1).to(self.device, self.dtype)])
 
     def _get_dense_grads(self):
-        grads = []
-        for p in self.params:
-            if p.grad is None: grads.append(torch.zeros_like(p))
-            elif p.grad.layout is torch.strided: grads.append(p.grad)
-            else: raise ValueError('VirtualShards cannot sum sparse gradients: write `sparse=False` in the embedding')
-        return grads
+        grads = [p.grad for p in self.params]
+        check_dense(grads, 'VirtualShards')
+        return [torch.zeros_like(p) if grad is None else grad for p,grad in zip(self.params, grads)]
 
     def merge(self,
         is_sum:bool=False # sum gradients and loss instead of averaging; each shard must then have weight 1

@@ -17,7 +17,7 @@ from learnkit.processes.diloco import DiLoCo
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.recovery.export import load_learner
 from learnkit.recovery.nan import RollBackOnNaN, SkipNaN
-from learnkit.speed import compiled   # noqa: F401  `learn.compile`
+import learnkit.speed.compiled  # `learn.compile`
 from learnkit.speed.memory import ChannelsLast
 from learnkit.speed.virtual import VirtualShards
 from toys import few

@@ -1,6 +1,7 @@
 """Several processes train, measure and predict as one process does, and as a plain PyTorch loop does."""
 import copy, os, signal, warnings
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest, torch
 import torch._dynamo   # for PyTorch's optimizers: once here, not for seconds in each forked process
@@ -15,7 +16,7 @@ from learnkit.callbacks import intervals as every_module
 from learnkit.data.loaders import set_epoch
 from learnkit.processes import distributed as distributed_module
 from learnkit.processes.shard import ShareBatches
-from learnkit.processes.distributed import DistributedTrainer, _sync_buffers, form_buckets
+from learnkit.processes.distributed import DistributedTrainer, GradientExchange, _sync_buffers, form_buckets
 from learnkit.recovery.file import list_checkpoints
 from learnkit.processes.diloco import DiLoCo
 from learnkit.processes.launch import timeout_of
@@ -370,6 +371,13 @@ def _channels_last(rank, world):
     with pytest.raises(ValueError, match='before you wrap the model'): fit(ChannelsLast(), model=DDP(conv()))
 
 def test_gradients_in_channels_last_format(processes): processes(2, _channels_last)
+
+def test_sparse_gradients_that_are_averaged_before_the_step_raise():
+    emb = nn.Embedding(4, 2, sparse=True)
+    emb(torch.tensor([1])).sum().backward()
+    exchange = GradientExchange([emb.weight])
+    exchange.learn = SimpleNamespace(agreement=SimpleNamespace(_agree_at=lambda point: None))
+    with pytest.raises(ValueError, match='cannot sum sparse gradients: write `sparse=False`'): exchange.before_step()
 
 # loaders that can be sharded, and those that cannot
 
