@@ -379,7 +379,7 @@ class ShareBatches(Callback):
     acts = 'nothing'
     order = TrainEvalCallback.order+1
     run_train = run_valid = False
-    n_own = None # how many samples of this batch are not repetitions; with a `RoundRobin`, 1: all, 0: none; None: all
+    is_repetition = False   # are all samples of this batch repetitions?
     def __init__(self):
         self.n_left = WeakKeyDictionary()   # for each `BatchStream`: how many remaining samples are not repetitions
         self.persistent = None              # the last `_Sharded` with persistent workers
@@ -416,21 +416,23 @@ class ShareBatches(Callback):
         return sharded
 
     def before_batch(self):
-        learn = self.learn
-        round_robin,self.n_own = learn.batches.round_robin,self.n_left.get(learn.batches)
-        if round_robin is not None: self.n_own = int(learn.iter<round_robin.n_own)   # 0: a repetition
-        elif self.n_own is not None: self._cut_batch()
+        batches = self.learn.batches
+        round_robin,n_own = batches.round_robin,self.n_left.get(batches)
+        if round_robin is not None: self.is_repetition = self.learn.iter>=round_robin.n_own
+        else:
+            self.is_repetition = n_own==0
+            if n_own is not None: self._cut_batch(n_own)
 
-    def _cut_batch(self):
-        "Remove repeated samples from the end of the batch; keep at least one, because the model cannot run on none"
+    def _cut_batch(self, n_own):
+        "Keep only the first `n_own` samples of the batch, but at least one, because the model cannot run on none"
         learn = self.learn
         bs = find_bs(learn.yb or learn.xb)
-        own = slice(max(1, self.n_own))
-        if bs>self.n_own: learn.xb,learn.yb = select_split_samples(learn.xb, learn.yb, own, bs, strict=False)
-        self.n_left[learn.batches] = max(0, self.n_own-bs)
+        own = slice(max(1, n_own))
+        if bs>n_own: learn.xb,learn.yb = select_split_samples(learn.xb, learn.yb, own, bs, strict=False)
+        self.n_left[learn.batches] = max(0, n_own-bs)
 
     def after_pred(self):
-        if self.n_own==0: raise CancelBatch('all samples of this batch are repetitions')
+        if self.is_repetition: raise CancelBatch('all samples of this batch are repetitions')
 
     def __getstate__(self): return {**vars(self), 'n_left':None, 'persistent':None}
     def __setstate__(self, d): vars(self).update(d, n_left=WeakKeyDictionary())

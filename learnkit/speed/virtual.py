@@ -429,20 +429,20 @@ class VirtualShards(Callback):
         if self.weigh is None:
             self.weigh = BatchWeight(learn)
             self.logged = LoggedShards(learn.current_run.phase_meter, means.device)
-        sums,last = self.weigh.is_sum,learn.loss
+        is_sum,last_loss = self.weigh.is_sum,learn.loss
         means.begin()
         self.logged.begin()
         for i in range(self.loader.size):
-            learn.loss = last
+            learn.loss = last_loss
             loss,weight,n = None,0,0
             if self._do_shard(do, i):
                 loss   = learn.loss
-                weight = 1 if sums else self.weigh(learn)
+                weight = 1 if is_sum else self.weigh(learn)
             if i<len(shards.own): n = find_bs(shards.own[i])
             means.add(loss, weight, self.logged.pop_sums(n))
         self._seed(self.n)   # the same in all processes
-        learn.loss = last    # stays if `merge` raises, because every shard was cancelled
-        try: learn.loss = means.merge(sums)
+        learn.loss = last_loss   # stays if `merge` raises, because every shard was cancelled
+        try: learn.loss = means.merge(is_sum)
         finally: self.logged.merge(means.totals)
         self._fire_after_joint_loss()
         try: learn._do_step()
