@@ -258,6 +258,7 @@ class DistributedTrainer(Callback):
         self.learn.remove_cbs(self.added)
         for group,seconds in self.previous_timeouts: set_timeout(group, seconds)
         self.previous_timeouts = ()
+        self.gradient_group = self.slots = None   # a process group cannot be copied or pickled
         self.norms = {}
         self.strides:Any = ()
         self.samplers:Any = ()
