@@ -271,5 +271,5 @@ def test_a_batch_cancelled_before_it_was_fetched_has_no_samples():
     def cancel(cb): raise CancelBatch
     due = []
     learn = learner(n=4, nv=0, cbs=[Clock(), at('before_fetch', cancel, lambda cb: cb.learn.iter==2), EveryCallback(lambda learn: due.append(learn.iter), '8sp')])
-    with pytest.warns(UserWarning, match='yielded 5 batches'): learn.fit(1)
+    learn.fit(1)
     assert (learn.time.batch,learn.time.sample,due)==(5, 16, [1,4])
