@@ -80,6 +80,8 @@ def annealer(
     return inner
 
 SchedLin,SchedCos,SchedNo = map(annealer, (sched_lin, sched_cos, sched_no))
+for _name,_f in dict(SchedLin=SchedLin, SchedCos=SchedCos, SchedNo=SchedNo).items():
+    _f.__name__ = _f.__qualname__ = _name   # pickle finds a function by its name
 
 # %% ../../nbs/optim/20a_schedule.ipynb #88a3823f
 def SchedExp(
@@ -247,7 +249,7 @@ def warmup_const(
     warm:float|str=.05 # length of the warm-up: a fraction, or an amount such as '500ba'
 ) -> dict:             # name of a hyperparameter -> schedule
     "Return the schedule with a linear warm-up, and then a constant learning rate"
-    return {'lr':Warmup(warm, lr, lambda w: SchedNo(lr, lr))}
+    return {'lr':Warmup(warm, lr, partial(_follow_with, SchedNo(lr, lr)))}
 
 def warmup_lin(
     lr:float|list,       # the highest learning rate; a list has one for each parameter group
@@ -255,7 +257,9 @@ def warmup_lin(
     lr_end:float|list=0. # the last learning rate
 ) -> dict:               # name of a hyperparameter -> schedule
     "Return the schedule with a linear warm-up, and then a linear decay"
-    return {'lr':Warmup(warm, lr, lambda w: SchedLin(lr, lr_end))}
+    return {'lr':Warmup(warm, lr, partial(_follow_with, SchedLin(lr, lr_end)))}
+
+def _follow_with(sched, warm): return sched   # whatever the length of the warm-up
 
 @check_args
 def warmup_poly(
@@ -265,7 +269,8 @@ def warmup_poly(
     power:float=1.          # exponent of the remaining fraction: above 1, the learning rate falls quickly at first
 ) -> dict:                  # name of a hyperparameter -> schedule
     "Return the schedule with a linear warm-up, and then a polynomial decay"
-    return {'lr':Warmup(warm, lr, lambda w: partial(_run_backward, SchedPoly(lr_end, lr, power)))}
+    decay = partial(_run_backward, SchedPoly(lr_end, lr, power))
+    return {'lr':Warmup(warm, lr, partial(_follow_with, decay))}
 
 # %% ../../nbs/optim/20b_warmup.ipynb #436342f9
 def _run_backward(sched, pos):
@@ -281,21 +286,23 @@ def warmup_cos(
 ) -> dict:                # name of a hyperparameter -> schedule
     "Return the schedule with a linear warm-up, and then a cosine decay, or several with warm restarts"
     n = check_whole('cycles', cycles)
-    return {'lr':Warmup(warm, lr, lambda w: combine_scheds([1/n]*n, [SchedCos(lr, lr_min)]*n))}
+    decay = combine_scheds([1/n]*n, [SchedCos(lr, lr_min)]*n)
+    return {'lr':Warmup(warm, lr, partial(_follow_with, decay))}
 
 def inv_sqrt(
     lr:float|list,     # the highest learning rate; a list has one for each parameter group
     warm:float|str=.05 # length of the warm-up: a fraction above 0, or an amount such as '500ba'
 ) -> dict:             # name of a hyperparameter -> schedule
     "Return a linear warm-up, then inverse square root decay (Vaswani et al. 2017); raise ValueError if `warm` is 0"
-    if warm==0: raise ValueError('`warm` must be more than 0, because the decay depends on the length of the warm-up')
     return {'lr':Warmup(warm, lr, partial(_make_inv_sqrt_decay, group_values(lr)))}
 
 # %% ../../nbs/optim/20b_warmup.ipynb #e044ae8b
 def _make_inv_sqrt_decay(top, warm):
     "Return the decay from `top` after a warm-up of the fraction `warm` of the training"
-    def decay(pos): return top*(warm/(warm+pos*(1-warm)))**.5
-    return decay
+    if warm==0: raise ValueError('`warm` must be more than 0, because the decay depends on the length of the warm-up')
+    return partial(_decay_inv_sqrt, top, warm)
+
+def _decay_inv_sqrt(top, warm, pos): return top*(warm/(warm+pos*(1-warm)))**.5
 
 @check_args
 def wsd(
@@ -307,9 +314,11 @@ def wsd(
 ) -> dict:                  # name of a hyperparameter -> schedule
     "Return the warmup-stable-decay schedule (MiniCPM 2024); raise ValueError if warm-up and decay exceed the training"
     decay = check_fraction('decay', decay, what='the length of the decay')
-    def then(w):
-        if w+decay>1: raise ValueError(
-            f'A warm-up of {w:g} and a decay of {decay:g} are together longer than the run: make one of them shorter.')
-        share = min(1., decay/(1-w))   # the decay's share of the part after the warm-up
-        return combine_scheds([1-share, share], [SchedNo(lr, lr), shape(lr, lr_min)])
-    return {'lr':Warmup(warm, lr, then)}
+    return {'lr':Warmup(warm, lr, partial(_make_stable_decay, SchedNo(lr, lr), shape(lr, lr_min), decay))}
+
+def _make_stable_decay(stable, final, decay, warm):
+    "Return the schedules `stable` and `final` in turn; `decay` and `warm` are fractions of the training"
+    if warm+decay>1: raise ValueError(
+        f'A warm-up of {warm:g} and a decay of {decay:g} are together longer than the run: make one of them shorter.')
+    share = min(1., decay/(1-warm))   # the decay's share of the part after the warm-up
+    return combine_scheds([1-share, share], [stable, final])

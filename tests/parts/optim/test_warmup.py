@@ -1,8 +1,10 @@
 """The schedules of `transformers`, by their formulas, as a function of the batch in a fit that is told in batches"""
+import pickle
 from math import cos, pi, sqrt
-import pytest
+import pytest, torch
 from learnkit.callbacks.schedules import ParamScheduler
-from learnkit.optim.schedule import SchedLin
+from learnkit.loop.duration import Time
+from learnkit.optim.schedule import SchedCos, SchedLin, SchedNo
 from learnkit.optim.schedule import inv_sqrt, warmup_const, warmup_cos, warmup_lin, warmup_poly, wsd
 from learnkit.recovery.checkpoint import CheckpointCallback
 from toys import learner
@@ -37,3 +39,19 @@ def test_resume(tmp_path):
     (lambda: wsd(lr, '18ba', .2), 'longer than the run'), (lambda: inv_sqrt(lr, 0), 'more than 0'), (lambda: warmup_lin(lr, 1.5), 'less than 1')])
 def test_raises(make, words):
     with pytest.raises(ValueError, match=words): learner(4).fit('20ba', cbs=ParamScheduler(make()))
+
+@pytest.mark.parametrize('name', formulas)
+@pytest.mark.parametrize('warm', ['5ba', .25])
+def test_a_schedule_can_be_pickled(name, warm):
+    f,kw,_ = formulas[name]
+    sched, = f([lr,2*lr], warm, **kw).values()
+    again = pickle.loads(pickle.dumps(sched))
+    for s in (sched, again): s.set_fit_length(Time('20ba'))
+    assert all(torch.equal(sched(i/T), again(i/T)) for i in range(T+1))
+
+def test_shapes_can_be_pickled():
+    for shape in (SchedLin, SchedCos, SchedNo): assert pickle.loads(pickle.dumps(shape)) is shape
+
+def test_no_warm_up_before_an_inverse_square_root():
+    "A length of '0ba' divided by zero in the first batch"
+    with pytest.raises(ValueError, match='more than 0'): learner(4).fit('20ba', cbs=ParamScheduler(inv_sqrt(lr, '0ba')))
