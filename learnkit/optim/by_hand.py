@@ -12,6 +12,7 @@ from functools import partial
 from inspect import Signature, signature
 from itertools import chain
 from typing import Any
+from warnings import warn
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -40,9 +41,11 @@ class HandWrittenOptimizers(Optimizer):
     "Wraps hand-written optimizers, one for each parameter group, as one PyTorch optimizer"
     def __init__(self,
         optimizers:list, # the hand-written optimizers, one for each group
-        groups:list      # PyTorch's group dicts, with 'params'
+        groups:list,     # PyTorch's group dicts, with 'params'
+        make:Callable|None=None # creates one of them from a list of parameters; None: they were passed by the user
     ):
         self.optimizers,self.names = optimizers,_find_hyper_names(optimizers[0])
+        self.make = make
         self.own_params = [pg['params'] for pg in groups]
         super().__init__([{**pg, **self._read_hypers(opt)} for pg,opt in zip(groups, optimizers)], {})
 
@@ -80,6 +83,14 @@ class HandWrittenOptimizers(Optimizer):
             f'{func_name(self.optimizers[0])} is a hand-written optimizer for one list of parameters, so it cannot '
             'exempt norms and biases from weight decay or take more groups: write `wd_bn_bias=True`, or define the '
             'groups with `splitter`.')
+
+    def clear_state(self) -> None:
+        "Create the hand-written optimizers again, without state; warn if the user passed an optimizer, which is kept"
+        if self.make is not None: self.optimizers = [*map(self.make, self.own_params)]
+        else:
+            name = func_name(self.optimizers[0])
+            warn(f'{name} keeps its state, such as momentum, because it was created before the Learner. Pass the '
+                 f'class, `opt_func={name}`, and the Learner creates it again.')
 
     def state_dict(self) -> dict:
         "Return PyTorch's state dict, with the state of each hand-written optimizer under the key 'made'"
@@ -122,7 +133,7 @@ def _find_hyper_names(opt):
     "Return the names of the numeric settings of `opt`, with its `lr`: attribute -> name in a parameter group"
     if not is_number(getattr(opt, 'lr', None)): raise TypeError(
         f'{func_name(opt)} has no numeric attribute `lr`, which a fit and schedules set: add it in `__init__`.')
-    names = {'lr':_torch_names.get('lr', 'lr')}
+    names = {'lr':'lr'}
     for name,v in settings(opt).items():
         if is_number(v): names[name] = _torch_names.get(name, name)
     return names
@@ -160,7 +171,8 @@ class HandWrittenFactory:
         **kw:Any     # arguments of the class
     ) -> HandWrittenOptimizers:
         "Return a `HandWrittenOptimizers` of one hand-written optimizer for each group"
-        return HandWrittenOptimizers([self.make(pg['params'], **kw) for pg in groups], groups)
+        make = partial(self.make, **kw)
+        return HandWrittenOptimizers([make(pg['params']) for pg in groups], groups, make)
 
     @property
     def __signature__(self) -> Signature: return signature(self.make)

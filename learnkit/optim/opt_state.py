@@ -287,6 +287,7 @@ def clear_opt_state(
     opt:Optimizer # a torch optimizer
 )->None:
     "Reset a torch optimizer's accumulated state: momentum, averages, counts"
+    if hasattr(opt, 'clear_state'): return opt.clear_state()   # hand-written optimizers as one
     opt.state.clear()
     match_opt_state(opt)
 

@@ -137,3 +137,17 @@ def test_two_weight_decays(k, v, fits):
     def make(): return learner(opt_func=partial(torch.optim.AdamW, **{k:v}), wd=.01)
     if fits: return make().fit(1)
     with pytest.raises(ValueError, match=f'two weight decays, wd=.* {k}=0.1'): make()
+
+def test_the_state_is_cleared():
+    "`freeze` and `unfreeze` left the momentum of a hand-written optimizer as it was"
+    learn = learner(opt_func=partial(Momentum, mom=.8))
+    learn.fit(1)
+    learn.unfreeze()
+    opt, = learn.opt.opt.optimizers
+    assert opt.n==0 and not any(avg.any() for avg in opt.avgs) and opt.mom==.8
+    before = learn.opt.hypers[0]['lr']
+    learn.fit(1)
+    assert opt.n and opt.avgs[0].any() and opt.params[0] is next(learn.model.parameters()) and learn.opt.hypers[0]['lr']==before
+    mine = Momentum(learn.model.parameters())
+    learn = learner(model=learn.model, opt_func=mine)
+    with pytest.warns(UserWarning, match='Momentum keeps its state.*Pass the class'): learn.unfreeze()
