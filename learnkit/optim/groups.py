@@ -81,8 +81,10 @@ def _to_number(v, subject='A hyperparameter')->float:
 # %% ../../nbs/optim/00a_hypers.ipynb #c1ff1a13
 def _find_place(pg, name):
     "Return the place of the hyperparameter `name` in the torch group `pg`; raise KeyError if there is none"
-    if 'optimizer' in pg: name = name.removesuffix(f"_{pg['optimizer']}")   # `lr_muon` is the `lr` of muon
-    place = _find_hyper_places((*pg,)).get(name)
+    places = _find_hyper_places((*pg,))
+    names_optimizer = 'optimizer' in pg and name not in places
+    if names_optimizer: name = name.removesuffix(f"_{pg['optimizer']}")   # `lr_muon` is the `lr` of muon
+    place = places.get(name)
     if place is None: raise _make_hyper_error(pg, name)
     if place.index is None and not is_number(pg[place.key]): raise _make_hyper_error(pg, name)
     return place
@@ -119,21 +121,22 @@ def _replace_value(old, index, v):
 
 def _write_hyper(opt, pgs, name, v):
     key,index = _find_place(pgs[0], name)
-    is_rmsprop = 'centered' in pgs[0]
-    gets_momentum = key=='momentum' and v!=0
-    if is_rmsprop and gets_momentum: _start_momentum(opt, pgs)
     for pg in pgs:
         if key=='weight_decay' and pg.get('no_decay_half'): continue
         pg[key] = _replace_value(pg[key], index, v)
+    if key=='momentum': start_momentum(opt, pgs)
 
 # %% ../../nbs/optim/00a_hypers.ipynb #b439fee1
-def _start_momentum(opt, pgs):
-    "Create RMSprop's momentum buffers, which PyTorch creates at the first step, and only if there is momentum"
-    without = [pg for pg in pgs if not pg['momentum']]
-    for p in params_in(without):
+def start_momentum(
+    opt:Optimizer, # a torch optimizer
+    pgs:list       # some or all of its parameter groups
+)->None:
+    "Create the momentum buffers of RMSprop's groups, which PyTorch creates at a first step with momentum only"
+    groups = [pg for pg in pgs if 'centered' in pg and pg['momentum']]
+    for p in params_in(groups):
         has_stepped = bool(opt.state.get(p))
-        if not has_stepped: continue
-        opt.state[p].setdefault('momentum_buffer', torch.zeros_like(p, memory_format=torch.preserve_format))
+        if not has_stepped or 'momentum_buffer' in opt.state[p]: continue
+        opt.state[p]['momentum_buffer'] = torch.zeros_like(p, memory_format=torch.preserve_format)
 
 # %% ../../nbs/optim/00a_hypers.ipynb #2ad19cd0
 def params_in(
@@ -303,7 +306,7 @@ from functools import partial
 from inspect import Parameter, signature
 
 from torch import nn
-from torch.optim import AdamW
+from torch.optim import Adafactor, AdamW, Muon
 
 from ..loop.check import parameters_of, unwrap_partial
 
@@ -375,7 +378,9 @@ def no_compiler()->AbstractContextManager:
 # %% ../../nbs/optim/00b_param_groups.ipynb #1d6ea6d8
 def _check_decoupling(cls, v):
     "Raise TypeError if `decouple_wd=v` contradicts how class `cls`, which has no such option, decays weights"
-    if bool(v)==issubclass(cls, AdamW): return
+    is_known = cls.__module__.startswith('torch.optim')
+    if not is_known: raise TypeError(f'{cls.__name__} has no option `decouple_wd`: remove it')
+    if bool(v)==issubclass(cls, (AdamW,Adafactor,Muon)): return
     if v: decay = 'adds weight decay to the gradient'
     else: decay = 'shrinks the weights themselves'
     raise TypeError(f"PyTorch's {cls.__name__} {decay}: "
@@ -521,7 +526,8 @@ def build_optimizer(
     if hasattr(res, 'set_hyper'):
         if lr is not None: res.set_hyper('lr', lr)
         return res
-    for pg in res.param_groups[1:]:   # groups that PyTorch made may share a tensor
+    first = 1 if built else 0   # the tensors in the first group of a built optimizer may be used elsewhere
+    for pg in res.param_groups[first:]:   # groups that PyTorch made share the tensors that the user passed
         for k,v in pg.items(): pg[k] = copy_tensors(v)
     if lr is not None: write_hyper(res, 'lr', lr)
     return res

@@ -104,7 +104,7 @@ from fastcore.foundation import L
 from torch import Tensor
 
 from .groups import (Hypers, build_optimizer, is_split, logical_groups, merge_groups, merge_params,
-    no_compiler, param_dicts, params_in, split_groups, write_hyper)
+    no_compiler, param_dicts, params_in, split_groups, start_momentum, write_hyper)
 from .opt_state import (check_opt_state, clear_opt_state, has_torch_state, lay_out_opt_state,
     match_opt_state, order_opt_state, own_hypers, put_hypers, restore_on_error)
 
@@ -188,11 +188,13 @@ class OptimWrapper:
         return fast_step(self.opt, closure or self.closure)
 
     def zero_grad(self,
-        **kwargs # arguments of the torch optimizer's `zero_grad`, such as `set_to_none`
+        *args,   # arguments of the torch optimizer's `zero_grad`: `set_to_none`
+        **kwargs # the same by name
     )->None:
-        "Set all gradients to None, or call the torch optimizer's own `zero_grad` if it has one or `kwargs` are given"
+        "Set all gradients to None, or call the torch optimizer's `zero_grad` if it has its own or arguments are given"
         zero = self.opt.zero_grad
-        if kwargs or getattr(zero, '__func__', None) is not torch_zero_grad: return zero(**kwargs)
+        if args or kwargs: return zero(*args, **kwargs)
+        if getattr(zero, '__func__', None) is not torch_zero_grad: return zero()
         for pg in self.opt.param_groups:
             for p in pg['params']: p.grad = None
 
@@ -275,7 +277,9 @@ class OptimWrapper:
             groups = {old_group[id(p)] for p in params if id(p) in old_group}
             if len(groups)!=1: continue   # only new parameters, or from several groups
             hypers = dict(old.hypers[groups.pop()])
-            h.update({k:hypers[k] for k in hypers.keys() - {'lr','wd'}})
+            common = hypers.keys() & h.keys()   # without entries that a scheduler added, such as `initial_lr`
+            h.update({k:hypers[k] for k in common - {'lr','wd'}})
+        start_momentum(self.opt, self.opt.param_groups)
 
     def _put_lists(self, groups):
         "Replace the parameters of each group; keep hyperparameters, and the state of parameters that stay"
@@ -297,14 +301,19 @@ class OptimWrapper:
         n:int # index of the first group to train; negative: counted from the end
     )->None:
         "Freeze only the groups before `n`; warn if these are all groups; raise TypeError or ValueError for a wrong `n`"
+        n = self._check_index(n)
+        if n >= self.n_groups:
+            warn(f"freeze_to({n}) freezes the whole model: it has {self.n_groups} groups of parameters.")
+        self._freeze(n)
+
+    def _check_index(self, n):
+        "Return the index `n` counted from the first group; raise TypeError or ValueError if it is wrong"
         n_groups = self.n_groups
         if not hasattr(n, '__index__'): raise TypeError(
             f"freeze_to takes the index of the first group to train, such as -1 for the last one, not {n!r:.60}.")
         if n < -n_groups: raise ValueError(
             f"freeze_to({n}): there are only {n_groups} groups. Pass an index from {-n_groups} to {n_groups-1}.")
-        if n >= n_groups: warn(f"freeze_to({n}) freezes the whole model: it has {n_groups} groups of parameters.")
-        if n<0: n = n_groups+n   # not in place: it may be a tensor
-        self._freeze(n)
+        return n_groups+n if n<0 else n   # not in place: it may be a tensor
 
     def _freeze(self, frozen_idx):
         "Freeze the groups before `frozen_idx`: an index, or a dict of them by optimizer"
@@ -371,6 +380,7 @@ class OptimWrapper:
         if is_split(self.opt.param_groups) and not split: self.merge_no_decay()
         if split and not is_split(self.opt.param_groups): self.split_no_decay()
         for pg,own in zip(self.opt.param_groups, hypers): pg.update(own)
+        start_momentum(self.opt, self.opt.param_groups)
 
 # %% ../../nbs/optim/05b_optimizer.ipynb #190637fe
 def create_optimizer(

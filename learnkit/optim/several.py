@@ -204,13 +204,12 @@ class SeveralWrapper(OptimWrapper):
     def freeze_to(self,
         n:int|Mapping # index of the splitter's first group to train; or a dict of them, by optimizer
     ) -> None:
-        "Freeze the groups before `n` in each optimizer and train the others; raise ValueError for an unknown optimizer"
+        "Freeze the groups before `n` in each optimizer, train the others; raise ValueError for a wrong name or index"
         if not isinstance(n, Mapping): return super().freeze_to(n)
         firsts = {}
         for name,i in n.items():
             self.opt._check_name(name)
-            if i<0: i += self.n_groups
-            firsts[name] = i
+            firsts[name] = self._check_index(i)
         self._freeze(firsts)
 
     def __repr__(self) -> str:

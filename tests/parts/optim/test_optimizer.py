@@ -351,11 +351,11 @@ def test_tensor_lr():
     opt = make(m2, partial(Adam, foreach=False), lr=lr)
     opt.split_no_decay()
     own = [pg['lr'] for pg in opt.param_groups]
-    assert own[0] is lr and len({o.data_ptr() for o in own})==4
+    assert len({o.data_ptr() for o in (lr, *own)})==5
     seen = opt.hypers[0]['lr']
     opt.set_hyper('lr', [.01,.02])
     opt.hypers[1]['lr'] *= 2
-    assert [pg['lr'] for pg in opt.param_groups]==[.01,.01,.04,.04] and seen==.1
+    assert [pg['lr'] for pg in opt.param_groups]==[.01,.01,.04,.04] and seen==lr==.1
     assert all(a is pg['lr'] for a,pg in zip(own, opt.param_groups))
     by_hand = Adam([dict(params=params(m1[:3]), lr=.01), dict(params=params(m1[3:]), lr=.04)], foreach=False)
     steps(by_hand, m1)
@@ -1110,3 +1110,59 @@ def test_param_lists_can_be_assigned(cls, wd):
     for bad in ([a.parameters()], [a.parameters(), a.parameters()], [a, b], [[], []]):
         with pytest.raises((ValueError, TypeError), match='for 2 parameter groups|more than once|not a module|no parameters'): opt.param_lists = bad
     with pytest.raises(TypeError, match='LBFGS keeps its own list'): OptimWrapper(a.parameters(), torch.optim.LBFGS).param_lists = [b.parameters()]
+
+@pytest.mark.parametrize('how', ['argument', 'partial'])
+def test_a_tensor_of_the_users_is_not_changed(how):
+    "The first group had the user's tensor, so that `fit(1, lr=.5)` changed the Learner's rate, and that of others with the same `partial`"
+    lr = tensor(.1)
+    opt_func,kw = (Adam,dict(lr=lr)) if how=='argument' else (partial(Adam, lr=lr),{})
+    one,other = (OptimWrapper(model().parameters(), opt_func, **kw) for _ in range(2))
+    one.set_hyper('lr', .5)
+    assert lr==other.hypers[0]['lr'] and lr.item()==pytest.approx(.1) and one.hypers[0]['lr']==.5
+    built = OptimWrapper(opt=Adam(model().parameters(), lr=lr))
+    built.set_hyper('lr', .5)
+    assert lr==.5   # of an optimizer that the user has built it is the user's own
+
+def rmsprop(m, mom, n=2):
+    opt = OptimWrapper(m.parameters(), RMSprop, lr=.01, mom=mom)
+    steps(opt, m, n)
+    return opt
+
+def test_a_state_without_momentum_in_an_rmsprop_with_it():
+    "The next step raised KeyError: 'momentum_buffer'"
+    old,m = model(),model()
+    state = rmsprop(old, 0.).state_dict()
+    m.load_state_dict(old.state_dict())
+    opt = rmsprop(m, .9, 0)
+    opt.load_state_dict(copy.deepcopy(state), keep_hypers=True)
+    again = OptimWrapper(old.parameters(), RMSprop, lr=.01)
+    again.load_state_dict(state)
+    again.set_hyper('mom', .9)
+    for o,net in ((opt, m), (again, old)): steps(o, net, 2, start=2)
+    assert all(map(torch.equal, m.parameters(), old.parameters()))
+
+def test_a_state_is_taken_over_after_a_scheduler():
+    "The scheduler's `initial_lr` raised KeyError in the new optimizer, which has none"
+    m = model()
+    old = rmsprop(m, 0.)
+    CosineAnnealingLR(old.opt, 9)
+    new = OptimWrapper(cuts[2](m), RMSprop, lr=.01, mom=.9)
+    new.take_state(old)
+    assert [h['mom'] for h in new.hypers]==[0.,0.] and 'initial_lr' not in new.hypers[0]
+    steps(new, m, 1)
+
+def test_decoupled_decay_that_pytorch_has():
+    from torch.optim import Adafactor, Muon
+    p = [nn.Parameter(torch.ones(2, 2))]
+    for cls in (AdamW, Adafactor, Muon):
+        OptimWrapper(p, cls, decouple_wd=True)
+        with pytest.raises(TypeError, match='shrinks the weights'): OptimWrapper(p, cls, decouple_wd=False)
+    class Own(SGD): pass
+    with pytest.raises(TypeError, match='Own has no option `decouple_wd`'): OptimWrapper(p, Own, decouple_wd=False)
+
+def test_zero_grad_takes_its_argument_by_position():
+    m = model()
+    opt = OptimWrapper(m.parameters(), SGD)
+    grads(m, 0)
+    opt.zero_grad(False)
+    assert all(p.grad is not None and not p.grad.any() for p in m.parameters())

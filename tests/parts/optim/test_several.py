@@ -211,3 +211,18 @@ def test_the_state_of_each_stays_when_groups_change():
     before = len(opt.state)
     match_opt_state(opt)
     assert len(opt.state)==before>0
+
+def test_an_optimizer_called_like_the_end_of_a_hyperparameter():
+    "`sqr_mom` was taken for the `sqr` of the optimizer `mom`"
+    learn = learner({'mom':(Adam, is_matrix), 'rest':Adam})
+    learn.create_opt()
+    learn.opt.set_hyper('sqr_mom', .9)
+    learn.opt.set_hyper('lr_mom', .5)
+    assert [(h['sqr_mom'], h['lr']) for h in learn.opt.hypers]==[(.9, .5), (.9, .001)]
+
+@pytest.mark.parametrize('n,exc', [(-9, ValueError), ('a', TypeError)])
+def test_the_index_of_one_optimizers_groups_is_checked(n, exc):
+    learn = learner()
+    with pytest.raises(exc, match='freeze_to'): learn.freeze_to({'muon':n})
+    learn.freeze_to({'muon':-1})
+    assert learn.opt.frozen_idx=={'muon':0}
