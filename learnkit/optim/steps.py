@@ -193,7 +193,8 @@ class SAM(Callback):
         own,own_grads = [*map(local_shard, ps)],[*map(local_shard, grads)]
         uphill = torch._foreach_mul(own_grads, self.rho/(norm+1e-12))
         original = [p.detach().clone() for p in own]   # subtracting the change would round
-        with torch.no_grad(): torch._foreach_add_(own, uphill)
-        try: evaluate_again(self.learn)
+        try:
+            with torch.no_grad(): torch._foreach_add_(own, uphill)
+            evaluate_again(self.learn)
         finally:
             with torch.no_grad(): torch._foreach_copy_(own, original)
