@@ -31,7 +31,8 @@ def _make_hash_factors(device, n=_row_length):
 
 def _view_as_int64(t):
     "Return the bytes of a plain tensor as 64-bit integers, padded with zeros"
-    flat = t.detach().contiguous().flatten().view(torch.uint8)
+    stored = t.detach().resolve_conj().resolve_neg()   # PyTorch conjugates and negates only when a value is read
+    flat = stored.contiguous().flatten().view(torch.uint8)
     missing = -len(flat)%8
     if missing: flat = torch.cat([flat, flat.new_zeros(missing)])
     if flat.storage_offset()%8: flat = flat.clone()
