@@ -19,7 +19,7 @@ from ..loop.tracebacks import add_note, text_of
 # %% ../../nbs/measure/25a_accum_metric.ipynb #10661c17
 from ..data.batch import flatten_check, shapes, to_np
 from ..data.process import gather_interleaved, gather_objects, num_shards, to_detach
-from .batch_weight import ignored_class, takes_probabilities
+from .batch_weight import ignored_class, select_counted, takes_probabilities
 from .metric import Metric, add_metric_note, snake_name
 
 # %% ../../nbs/measure/25a_accum_metric.ipynb #e03fe80c
@@ -103,7 +103,7 @@ class AccumMetric(Metric):
         "Drop the targets that the loss function ignores, and their predictions"
         are_classes = targs.ndim==1 and not targs.is_floating_point()
         if self.ignore_index is None or not are_classes: return preds,targs
-        is_counted = targs!=self.ignore_index
+        is_counted = select_counted(targs, self.ignore_index)
         if len(preds)!=len(targs) or is_counted.all(): return preds,targs
         return preds[is_counted],targs[is_counted]
 
@@ -135,6 +135,7 @@ class AccumMetric(Metric):
         if self.activation!='no': pred = pred.to(torch.promote_types(pred.dtype, torch.float32))   # 16 bits are too few
         if   self.activation=='sigmoid': pred = torch.sigmoid(pred)
         elif self.activation!='no':
+            _check_has_classes(pred, dim)
             pred = F.softmax(pred, dim=dim)
             if self.activation=='binarysoftmax': pred = pred.select(dim, -1)
         elif self.dim_argmax is not None: pred = best_class(pred, dim)
@@ -175,6 +176,13 @@ def _gather_batches(batches):
     return gather_interleaved(own, [len(t) for t in batches])
 
 # %% ../../nbs/measure/25a_accum_metric.ipynb #668d5b63
+def _check_has_classes(pred, axis):
+    "Raise ValueError if there is only one output, whose softmax is always 1"
+    if pred.shape[axis]==1: raise ValueError(
+        f'Predictions {shapes(pred)} have one output along axis {axis}, so its softmax is always 1. '
+        'For binary classification with one output use a sigmoid: `RocAucMulti`, `APScoreMulti`, or '
+        "`activation='sigmoid'`.")
+
 def best_class(
     pred:Tensor, # predictions, with one output for each class
     axis:int     # the axis of the classes

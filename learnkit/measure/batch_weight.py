@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ..data.batch import find_bs
 from ..data.modules import get_model
+from ..loop.check import takes_argument
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #6ade9bf1
 def _wraps_loss(f):
@@ -120,6 +121,14 @@ def warn_of_sum(
          f"a mean of sums. Write `{name}.reduction = 'sum'` for the sum over all samples, or 'mean' if it is a mean.")
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #be979ca5
+def select_counted(
+    targ:Tensor,     # targets
+    ignore_index:int # the class index to ignore
+) -> Tensor:
+    "Return a mask of the targets whose class is not `ignore_index`"
+    if not targ.is_floating_point(): targ = targ.long()   # in 8 bits, -100 would equal 156
+    return targ!=ignore_index
+
 def _count_targets(yb, ignore_index=None):
     "Return the number of targets whose class is not `ignore_index`, or of samples if the targets are not one tensor"
     t = yb
@@ -127,18 +136,26 @@ def _count_targets(yb, ignore_index=None):
     if not isinstance(t, Tensor) or t.ndim==0: return find_bs(yb)
     has_classes = not t.dtype.is_floating_point and t.dtype is not torch.bool
     if ignore_index is None or not has_classes: return t.numel()
-    return (t!=ignore_index).sum()
+    return select_counted(t, ignore_index).sum()
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #3eaa8485
 def _sum_class_weights(yb, weight, ignore_index):
     "Return the sum of the class weights of the targets, without waiting for the device"
     t = yb if isinstance(yb, Tensor) else yb[0]
     if t.is_floating_point(): return _count_targets(yb)   # class probabilities
-    is_counted = t!=ignore_index
+    t,is_counted = t.long(),select_counted(t, ignore_index)   # an index of 8 bits would be a mask
     return (weight[t*is_counted]*is_counted).sum()
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #f3b2d0b5
 def _apply_rule(f, yb): return f(*yb)
+
+def _get_own_rule(f):
+    "Return the `batch_weight` of `f` with the arguments that a `partial` fixes for both, or None if there is none"
+    own = loss_setting(f, 'batch_weight')
+    if own is None or not isinstance(f, partial): return own
+    shared = {name:v for name,v in f.keywords.items() if takes_argument(own, name)}
+    return partial(own, **shared)
+
 def _count_lengths(yb): return find_bs(yb[-1:])   # CTC has one target length for each sample
 
 def make_weight_rule(
@@ -146,7 +163,7 @@ def make_weight_rule(
     ignore_index:int|None=None # the class index to ignore; None: that of `loss_func`
 ) -> Callable:
     "Return a function that takes the tuple of targets of a batch and returns its weight: the divisor of its mean loss"
-    own = loss_setting(loss_func, 'batch_weight')
+    own = _get_own_rule(loss_func)
     if own is not None: return partial(_apply_rule, own)
     f = _unwrap_loss(loss_func)
     is_ctc = isinstance(f, nn.CTCLoss) or f is F.ctc_loss

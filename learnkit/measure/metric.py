@@ -49,6 +49,7 @@ def merge_states(
 
 # %% ../../nbs/measure/15b_metric.ipynb #f589a350
 from collections.abc import Mapping
+from functools import partial
 
 from fastcore.basics import camel2snake, class2attr, noop
 
@@ -109,6 +110,13 @@ def snake_name(
     "Return the name of a function, or the class name of an object in `snake_case`"
     f = unwrap_partial(f)
     return getattr(f, '__name__', None) or camel2snake(type(f).__name__)
+
+def copy_value(
+    v:Any # a number or a tensor
+) -> Any:
+    "Return a copy of a tensor, which its owner may change before it is read, such as a parameter; else `v` itself"
+    if not isinstance(v, Tensor): return v
+    return v.detach().clone()
 
 @explaining
 def add_metric_note(
@@ -171,7 +179,8 @@ class AvgMetric(Metric):
     def accumulate(self, learn):
         weigh = self.weigh or self.begin(learn)
         try:
-            with torch.no_grad(): self.add(self.func(learn.pred, *learn.yb, **self.kwargs), weigh(learn))
+            with torch.no_grad(): val = self.func(learn.pred, *learn.yb, **self.kwargs)
+            self.add(copy_value(val), weigh(learn))
         except Exception as e:
             add_metric_note(e, self, learn.pred, *learn.yb)
             raise
@@ -191,10 +200,11 @@ class AvgMetric(Metric):
         if ignored is not None: settings['ignore_index'] = ignored
         if takes_probabilities(loss_func): settings['sigmoid'] = False
         self.kwargs = {name:v for name,v in settings.items() if takes_argument(self.func, name)}
-        self.weigh.rule = make_weight_rule(self.func, loss_setting(self.func, 'ignore_index', ignored))
+        func = partial(self.func, **self.kwargs)   # as it is called, so that its own `batch_weight` gets the same class
+        self.weigh.rule = make_weight_rule(func, loss_setting(self.func, 'ignore_index', ignored))
 
     def add(self,
-        val:Any,           # a number, or a tensor with one element: a mean over `n` targets or samples
+        val:Any,           # a number, or a tensor of one element that does not change later: a mean over `n` targets
         n:int|float|Tensor # the weight of `val`
     ) -> None:
         "Add `val` to the mean, with weight `n`; raise TypeError or ValueError if `val` is not one number"
@@ -326,7 +336,7 @@ class LossMetric(AvgMetric):
         self.attr = attr
     def accumulate(self, learn):
         weigh = self.weigh or self.begin(learn)
-        self.add(_get_loss_attr(learn, self.attr), weigh(learn))
+        self.add(copy_value(_get_loss_attr(learn, self.attr)), weigh(learn))
 
 for _cls in (AvgMetric, AvgLoss, MeanMetric, ValueMetric, LossMetric): check_args(_cls)
 
@@ -385,7 +395,7 @@ def _log(learn, name, value, weight):
     metric = meter.logged.get(name)
     if weight is None: weight = meter.n_samples
     if weight is None: weight = count_samples(learn)
-    if metric is not None: metric.add(value, weight)
+    if metric is not None: metric.add(copy_value(value), copy_value(weight))
     elif learn.mode=='fit': raise _make_column_error(name, meter)
 
 def _make_column_error(name, meter):

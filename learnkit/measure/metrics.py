@@ -18,12 +18,13 @@ from ..loop.check import check_args
 # %% ../../nbs/measure/35a_metrics.ipynb #a6ad827c
 from ..data.batch import flatten_check
 from .accum import best_class
+from .batch_weight import select_counted
 from .metric import AvgLoss, MeanMetric, upcast_half
 
 # %% ../../nbs/measure/35a_metrics.ipynb #14f6c954
 def _compute_fraction_right(is_right, targ, ignore_index):
     "Return the fraction of the targets that are not ignored for which `is_right` is True"
-    is_counted = targ!=ignore_index
+    is_counted = select_counted(targ, ignore_index)
     return (is_right & is_counted).sum()/is_counted.sum()
 
 def accuracy(
@@ -103,6 +104,7 @@ class RootMetric(MeanMetric):
         self.f = f
         update_wrapper(self, f)
     def __call__(self, inp:Tensor, targ:Tensor) -> Tensor: return self.f(inp, targ)
+    def __reduce__(self) -> str: return self.__name__   # pickled by its name, like the function that it replaces
 
 def _compute_square_errors(inp, targ):
     inp,targ = _flatten_and_upcast(inp, targ)
@@ -144,6 +146,16 @@ class Perplexity(AvgLoss):
     def __init__(self,
         name:str='perplexity' # column in the history
     ): super().__init__(name)
+    def begin(self, learn):
+        super().begin(learn)
+        self.sums = False   # the mean is needed of losses that are sums, too
+        return self.weigh
+    def accumulate(self, learn):
+        weigh = self.weigh or self.begin(learn)
+        is_sum = weigh.is_sum and learn.loss is not None
+        if not is_sum: return super().accumulate(learn)
+        n = weigh(learn)
+        self.add(learn.loss/n, n)
     @property
     def value(self) -> float|None:
         mean = super().value
@@ -232,9 +244,10 @@ def make_value_metric(
 ) -> Callable:
     "Return a function that makes a metric: `func` of the predictions, without an activation or argmax"
     def metric(
-        **kw:Any # `name`, and more arguments of the scikit-learn function
+        flatten:bool=False, # make predictions and targets one-dimensional? False: `func` gets a column for each output
+        **kw:Any            # `name`, and more arguments of the scikit-learn function
     ) -> AccumMetric:
-        return sklearn_metric(func, is_class=False, **kw)
+        return sklearn_metric(func, is_class=False, flatten=flatten, **kw)
     return as_factory(metric, f'`sklearn.metrics.{func}` of the predictions')
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #4dc30445
@@ -253,9 +266,12 @@ def make_correlation_metric(
     ) -> AccumMetric:
         with optional_import('This metric', 'scipy', 'sklearn'): from scipy import stats
         check_keywords(getattr(stats, func), kw)
-        def correlation(preds, targs): return float(getattr(stats, func)(preds, targs, **kw)[0])
-        return AccumMetric(correlation, dim_argmax, to_np=True, name=name or func)
+        return AccumMetric(partial(_compute_correlation, func, kw), dim_argmax, to_np=True, name=name or func)
     return as_factory(metric, f'The correlation `scipy.stats.{func}` of predictions and targets')
+
+def _compute_correlation(func, kw, preds, targs):
+    from scipy import stats   # imported already, as the metric exists
+    return float(getattr(stats, func)(preds, targs, **kw)[0])
 
 # %% ../../nbs/measure/35b_more_metrics.ipynb #75b228ce
 PearsonCorrCoef  = make_correlation_metric('pearsonr')
@@ -280,6 +296,7 @@ from torch import Tensor
 
 from ..data.process import maybe_gather
 from ..loop.check import check_args
+from .batch_weight import ignored_class
 from .metric import Metric, add_metric_note
 
 # %% ../../nbs/measure/35c_overlap.ipynb #96381fb1
@@ -288,13 +305,18 @@ class Overlap(Metric):
     "Base class of metrics from the confusion matrix of pixels; a subclass defines the property `value`"
     saves = ('counts',)
     def __init__(self,
-        axis:int=1,           # the axis of the classes in the predictions
-        ignore_index:int=-100 # the class index to ignore
-    ): self.axis,self.ignore_index,self.counts = axis,ignore_index,None
+        axis:int=1,                # the axis of the classes in the predictions
+        ignore_index:int|None=None # the class index to ignore; None: that of the loss function, or -100 without one
+    ):
+        self.axis,self.ignore_index = axis,ignore_index
+        self.reset()
 
-    def reset(self): self.counts = None
+    def reset(self):
+        self.counts = None
+        self.ignored = self.ignore_index   # None: before the first batch
 
     def accumulate(self, learn):
+        if self.ignored is None: self.ignored = self._find_ignored(learn)
         try:
             new = self._count_pixels(learn.pred, *learn.yb)
             self.counts = new if self.counts is None else self.counts+new
@@ -302,12 +324,17 @@ class Overlap(Metric):
             add_metric_note(e, self, learn.pred, *learn.yb)
             raise
 
+    def _find_ignored(self, learn):
+        "Return the class index that the loss function ignores, or -100"
+        ignored = ignored_class(getattr(learn, 'loss_func', None))
+        return -100 if ignored is None else ignored
+
     def _count_pixels(self, pred, targ):
         "Return the number of pixels for each pair of true and predicted class, then the number of ignored pixels"
         n = pred.shape[self.axis]
         pred,targ = flatten_check(best_class(pred, self.axis), targ)
         cell = torch.where(targ<n, targ.long()*n + pred, n*n+1)   # out of range for an invalid class, so it raises
-        cell = torch.where(targ==self.ignore_index, n*n, cell)
+        cell = torch.where(select_counted(targ, self.ignored), cell, n*n)
         counts = torch.zeros(n*n+1, dtype=torch.long, device=cell.device)
         return counts.scatter_add_(0, cell, torch.ones_like(cell))
 
@@ -366,12 +393,18 @@ def foreground_acc(
     inp:Tensor,    # predictions, with one output for each class
     targ:Tensor,   # the right classes
     bkg_idx:int=0, # the index of the background class, which is ignored
-    axis:int=1     # the axis of the classes in `inp`
+    axis:int=1,    # the axis of the classes in `inp`
+    ignore_index:int=-100 # class index of targets to ignore, too; a metric uses that of the loss function
 ) -> Tensor:
     "Accuracy over the pixels whose target is not the background, or NaN if there are none"
     pred,targ = (o.as_subclass(Tensor) for o in flatten_check(best_class(inp, axis), targ))
-    fore = targ!=bkg_idx
-    return ((pred==targ) & fore).sum()/fore.sum()
+    is_right = (pred==targ) & _is_foreground(targ, bkg_idx, ignore_index)
+    return is_right.sum()/_count_foreground(targ, bkg_idx, ignore_index)
+
+def _is_foreground(targ, bkg_idx, ignore_index): return (targ!=bkg_idx) & select_counted(targ, ignore_index)
+def _count_foreground(targ, bkg_idx=0, ignore_index=-100): return _is_foreground(targ, bkg_idx, ignore_index).sum()
+
+foreground_acc.batch_weight = _count_foreground   # so that the mean of an epoch counts each pixel once
 
 # %% ../../nbs/measure/35c_overlap.ipynb #68193b95
 @check_args

@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from learnkit.data.process import to_detach
+from learnkit.measure.losses import CrossEntropyLossFlat
 from learnkit.measure.metric import *
 from learnkit.measure.scalars import ScalarBuffer
 from learnkit.measure.recorder import *
@@ -620,3 +621,96 @@ def test_the_mean_of_16_bit_batches_is_that_of_the_whole(f, dtype):
     p,t = (torch.rand(61, generator=g).to(dtype) for _ in range(2))
     close(run(mk_metric(f), p, t, [7, 13, 41]), f(p.double(), t.double()).item(), rtol=1e-5, atol=0)
     assert mse(p*0+300, t*0).item()==90000
+
+# values that change after the batch, targets of few bits, one output
+
+class Scale(nn.Module):
+    "A loss with a parameter, which the optimizer changes in place"
+    def __init__(self): super().__init__(); self.scale = nn.Parameter(torch.tensor(1.))
+    def forward(self, p, t): return self.scale*F.mse_loss(p, t)
+
+@pytest.mark.parametrize('how', ['attribute', 'function', 'columns', 'log', 'log_value'])
+def test_a_value_counts_as_it_is_in_its_batch(how):
+    "A parameter or buffer in a column was read at the end of the epoch, so that each batch had the last value"
+    from learnkit.all import Callback, DataLoaders, Learner, Logged, log_value
+    loss,seen = Scale(),[]
+    def read(p, t): return loss.scale
+    def read_two(p, t): return dict(a=loss.scale, b=0.)
+    class Log(Callback):
+        def after_batch(self):
+            if how=='log': self.log('s', loss.scale)
+            if how=='log_value': log_value('s', loss.scale)
+            seen.append(loss.scale.item())
+    metrics = dict(attribute=[LossMetric('scale')], function=[read], columns=columns(read_two, ['a','b'])).get(how, [Logged('s')])
+    x = torch.randn(8, 3, generator=torch.Generator().manual_seed(0))
+    learn = Learner(DataLoaders([(x, x[:,:2])]*5), nn.Linear(3, 2), loss, lr=.1, opt_func=torch.optim.SGD,
+                    metrics=metrics, cbs=[Recorder(train_metrics=True), Log()])
+    learn.fit(1)
+    value = [v for k,v in learn.recorder.row.items() if k.split('_')[-1] in ('scale','read','a','s')][0]
+    assert value==pytest.approx(sum(seen)/5) and len({*seen})==5
+
+@pytest.mark.parametrize('dtype', [torch.uint8, torch.int16, torch.int64])
+def test_classes_of_any_integer_type_count_and_have_their_weight(dtype):
+    "8 bits took class 156 for -100, and were a mask instead of the indices of class weights"
+    n,g = 200,torch.Generator().manual_seed(0)
+    p,t = torch.randn(12, n, generator=g),torch.tensor([156,1,2,156,7,7,3,199,0,5,156,1])
+    p[0,156] = p[1,1] = 99.
+    for met in (accuracy, DiceMulti(), F1Score(average='macro')):
+        assert run(mk_metric(met), p, t.to(dtype), [5,7], CrossEntropyLossFlat())==run(mk_metric(met), p, t, [5,7], CrossEntropyLossFlat())
+    loss = CrossEntropyLossFlat(weight=torch.arange(1., n+1))
+    assert run(AvgLoss(), p, t.to(dtype), [5,7], loss)==pytest.approx(loss(p, t).item())
+
+@pytest.mark.parametrize('metric', [RocAucBinary, APScoreBinary, RocAuc])
+def test_a_softmax_of_one_output_raises(metric):
+    "The probability was always 1, so the area under the curve was 0.5"
+    p,t = torch.randn(6, 1),torch.tensor([0,1,1,0,1,0])
+    with pytest.raises(ValueError, match='softmax is always 1.*activation='): run(metric(), p, t, 6)
+    close(number(run(RocAucMulti(), p, t[:,None], [3,3])), number(skm.roc_auc_score(t, p)))
+
+@pytest.mark.parametrize('make,f', [(R2Score, skm.r2_score), (ExplainedVariance, skm.explained_variance_score)])
+def test_scores_of_several_outputs_are_scikit_learns(make, f):
+    "The outputs were joined into one, unlike in `metrics=r2_score`"
+    g = torch.Generator().manual_seed(0)
+    p,t = torch.randn(9, 2, generator=g),torch.randn(9, 2, generator=g)*torch.tensor([1.,9.])
+    assert run(make(), p, t, [4,5])==pytest.approx(f(t, p)) and run(mk_metric(f), p, t, [4,5])==pytest.approx(f(t, p))
+    assert run(make(), p[:,:1], t[:,0], [4,5])==pytest.approx(f(t[:,0], p[:,0]))
+    assert run(make(flatten=True), p, t, [4,5])==pytest.approx(f(t.flatten(), p.flatten()))
+
+def test_perplexity_of_a_summed_loss_is_that_of_the_mean():
+    p,t = torch.randn(9, 4),torch.randint(4, (9,))
+    t[3] = -100
+    assert run(Perplexity(), p, t, [4,5], nn.CrossEntropyLoss(reduction='sum'))==pytest.approx(F.cross_entropy(p, t).exp().item())
+
+@pytest.mark.parametrize('metric', [rmse, exp_rmspe, perplexity, PearsonCorrCoef(), SpearmanCorrCoef(nan_policy='omit')], ids=str)
+def test_metrics_can_be_pickled(metric):
+    p,t = torch.rand(9),torch.rand(9)
+    again = pickle.loads(pickle.dumps(metric))
+    assert run(mk_metric(again), p, t, [4,5], F.mse_loss)==run(mk_metric(metric), p, t, [4,5], F.mse_loss)
+
+def test_a_column_without_the_first_raises():
+    "Only the first column of a metric accumulates, so the others would be empty"
+    def two(p, t): return dict(a=1., b=2.)
+    with pytest.raises(ValueError, match='`two_b` is passed without'): mk_metrics(columns(two, ['a','b'])[1:])
+    assert len(mk_metrics(columns(two, ['a','b'])))==2
+
+class Plain:
+    "A metric with torcheval's methods"
+    def __init__(self): self.reset()
+    def reset(self): self.n = torch.tensor(0.)
+    def update(self, p, t): self.n += len(p)
+    def compute(self): return self.n
+    def state_dict(self): return dict(n=self.n)
+    def load_state_dict(self, state): self.n = state['n'].clone()
+
+@pytest.mark.parametrize('make', [Plain, lambda: tm.wrappers.ClasswiseWrapper(tm.Accuracy('multiclass', num_classes=3, average=None)),
+    lambda: tm.wrappers.MultioutputWrapper(tm.MeanSquaredError(), 3), lambda: tm.Accuracy('multiclass', num_classes=3)+tm.F1Score('multiclass', num_classes=3)])
+def test_the_state_of_wrapped_metrics_continues(make):
+    "Of a metric inside another one, nothing was saved"
+    g = torch.Generator().manual_seed(0)
+    p,t = torch.randn(8, 3, generator=g),torch.randint(3, (8,), generator=g)
+    if 'output' in str(make()).lower(): t = torch.randn(8, 3, generator=g)
+    whole,rest = TorchMetric(make()),TorchMetric(make())
+    whole.accumulate(batch(p[:5], t[:5]))
+    rest.load_state_dict(deepcopy(whole.state_dict()))
+    for m in (whole, rest): m.accumulate(batch(p[5:], t[5:]))
+    close(whole.value, rest.value)

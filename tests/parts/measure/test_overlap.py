@@ -1,8 +1,11 @@
 """Dice and Jaccard against scikit-learn, however the data is cut into batches, and the loss against a loop over the classes"""
+from functools import partial
 from types import SimpleNamespace
 import pytest, torch
 from hypothesis import given, strategies as st
 from sklearn.metrics import f1_score, jaccard_score
+from torch import nn
+from learnkit.learner.learner import Learner
 from learnkit.measure.metrics import Dice, DiceLoss, DiceMulti, JaccardCoeff, JaccardCoeffMulti, foreground_acc
 from toys import draws
 
@@ -72,3 +75,22 @@ def test_targets_that_are_no_class():
     pred[0,0,0,0] = 99.   # taken for class 0
     with pytest.raises(Exception) as e: run(DiceMulti(), pred, targ, [])
     assert any('dice' in n for n in e.value.__notes__)
+
+@pytest.mark.parametrize('make', [DiceMulti, JaccardCoeffMulti, lambda: partial(foreground_acc, bkg_idx=1)])
+def test_what_the_loss_ignores_does_not_count(make):
+    "Only -100 was ignored; a 255 raised, and in `foreground_acc` was a mistake"
+    pred,targ = masks(5, 6, 3)
+    void = targ.clone()
+    void[:,0] = 255
+    learn = Learner([[(pred[:2], void[:2]), (pred[2:], void[2:])]]*2, nn.Identity(), nn.CrossEntropyLoss(ignore_index=255), metrics=make())
+    whole = Learner([[(pred[:,:,1:], targ[:,1:])]]*2, nn.Identity(), nn.CrossEntropyLoss(), metrics=make())
+    assert learn.validate()[1]==pytest.approx(whole.validate()[1])
+    assert run(DiceMulti(ignore_index=255), pred, void, [2])==run(DiceMulti(), pred[:,:,1:], targ[:,1:], [])
+
+def test_the_foreground_of_an_epoch_counts_each_pixel_once():
+    "Batches were weighted by all of their pixels, and one without foreground made the epoch NaN"
+    pred,targ = masks(6, 6, 3)
+    targ[0],targ[3:5] = 0,0
+    sizes = 1,2,3
+    learn = Learner([[*zip(pred.split(sizes), targ.split(sizes))]]*2, nn.Identity(), nn.CrossEntropyLoss(), metrics=foreground_acc)
+    assert learn.validate()[1]==pytest.approx(foreground_acc(pred, targ).item())
