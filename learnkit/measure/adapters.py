@@ -21,7 +21,7 @@ from ..data.nested import apply, is_listy
 from ..data.process import gather_from_shards, num_shards, to_detach
 from ..loop.check import unwrap_partial
 from .accum import skm_to_learnkit
-from .metric import AvgMetric, Metric, add_metric_note, merge_states
+from .metric import AvgMetric, Metric, add_metric_note, copy_value, merge_states
 from .metric import modules_with, snake_name, without_sync
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #c8c14637
@@ -45,15 +45,20 @@ class TorchMetric(Metric):
         self.metric.reset()
         self.n = 0
     def state_dict(self) -> dict:
-        "Return the number of batches and, if the metric has torchmetrics' `_defaults`, the accumulated state"
-        names = getattr(self.metric, '_defaults', ())
-        return dict(n=self.n, **{name:getattr(self.metric, name) for name in names})
+        "Return the number of batches, and the state of torchmetrics' metrics or else the metric's own `state_dict`"
+        parts = _find_torchmetrics(self.metric)
+        state = {}
+        for prefix,part in parts.items(): state |= {prefix+name:getattr(part, name) for name in part._defaults}
+        if not parts and hasattr(self.metric, 'state_dict'): state['own'] = self.metric.state_dict()
+        return dict(n=self.n, **state)
     def load_state_dict(self, state):
         self.reset()
         self.n = state['n']
-        for name,value in state.items():
-            if name!='n': setattr(self.metric, name, value)
-        if hasattr(self.metric, '_update_count'): self.metric._update_count = self.n
+        if 'own' in state: self.metric.load_state_dict(state['own'])
+        for prefix,part in _find_torchmetrics(self.metric).items():
+            for name in part._defaults:
+                if prefix+name in state: setattr(part, name, state[prefix+name])   # old checkpoints lack inner metrics
+            part._update_count = self.n
 
     def accumulate(self, learn):
         try:
@@ -101,6 +106,12 @@ class TorchMetric(Metric):
         return first.merge_state(others).compute()
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #c8c14638
+def _find_torchmetrics(metric):
+    "Return the metrics of torchmetrics that `metric` is or contains, such as the one in a wrapper, by prefix of name"
+    if not hasattr(metric, 'named_modules'): return {}
+    parts = {name:m for name,m in metric.named_modules() if hasattr(m, '_defaults')}
+    return {f'{name}.'.lstrip('.'):m for name,m in parts.items()}
+
 def _read_states(metric): return {name:getattr(metric, name) for name in metric._reductions}
 
 def _write_states(metric, states, count):
@@ -191,7 +202,7 @@ class AvgColumns(AvgMetric):
         super().reset()
         self.means = [AvgMetric(None, f'{self.name}_{key}') for key in self.keys]
     def add(self, val, n):
-        for mean,v in zip(self.means, self._sort_values(val)): mean.add(v, n)
+        for mean,v in zip(self.means, self._sort_values(val)): mean.add(copy_value(v), n)
     def _sort_values(self, val):
         "Return the numbers in the order of `keys`; raise ValueError for other keys or another number of them"
         if isinstance(val, Mapping):
@@ -241,7 +252,18 @@ def mk_metrics(
 ) -> L:
     "Make the metrics for a Learner, one for each column; raise TypeError for an object that cannot be a metric"
     ms = [ms] if hasattr(ms, 'compute') else L(ms)
-    return L(chain.from_iterable(map(_expand_entry, ms)))
+    metrics = L(chain.from_iterable(map(_expand_entry, ms)))
+    _check_first_columns(metrics)
+    return metrics
+
+def _check_first_columns(metrics):
+    "Raise ValueError for a column without the first column of its metric, which accumulates for all of them"
+    columns = [m for m in metrics if isinstance(m, ColumnMetric)]
+    accumulating = {id(m.metric) for m in columns if m.i==0}
+    for m in columns:
+        if id(m.metric) not in accumulating: raise ValueError(
+            f'the column `{m.name}` is passed without the first column of `{m.metric.name}`, which accumulates for all '
+            'of them: pass all that `columns` returns')
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #6088663f
 def _split_collection(ms):
