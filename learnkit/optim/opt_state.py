@@ -109,7 +109,7 @@ def restore_on_error(
     groups,state = opt.param_groups,opt.state
     before = [(pg, {**pg}) for pg in groups]
     try: yield
-    except Exception as e:
+    except BaseException as e:   # Ctrl-C, too
         for pg,content in before:
             pg.clear()
             pg.update(content)

@@ -16,7 +16,7 @@ from learnkit.optim.groups import even_mults, logical_groups, spread
 from learnkit.data.modules import norm_bias_params, params, trainable_params
 from learnkit.optim.optimizer import *
 from learnkit.optim.groups import param_dicts
-from toys import learner
+from toys import learner, throw
 
 torch.set_num_threads(1)
 
@@ -689,12 +689,13 @@ def test_what_does_not_fit_changes_nothing(what, split):
         for k,v in s.items(): assert torch.equal(v, after[0]['state'][i][k])
     steps(opt, m, 1)
 
-def test_failure_inside_torch_changes_nothing():
+@pytest.mark.parametrize('exc', [ZeroDivisionError, KeyboardInterrupt])
+def test_failure_inside_torch_changes_nothing(exc):
     opt = make(model())
-    opt.register_load_state_dict_pre_hook(lambda o,sd: 1/0)
+    opt.register_load_state_dict_pre_hook(throw(exc))
     sd = with_decay(model()).state_dict()
     before = snapshot(opt)
-    with pytest.raises(ZeroDivisionError): opt.load_state_dict(sd)
+    with pytest.raises(exc): opt.load_state_dict(sd)
     assert snapshot(opt)==before
 
 @pytest.mark.parametrize('how', [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
