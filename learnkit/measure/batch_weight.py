@@ -121,12 +121,14 @@ def warn_of_sum(
          f"a mean of sums. Write `{name}.reduction = 'sum'` for the sum over all samples, or 'mean' if it is a mean.")
 
 # %% ../../nbs/measure/00_batch_weight.ipynb #be979ca5
+_small_integers = torch.uint8,torch.int8,torch.int16   # types that a class index may not fit in
+
 def select_counted(
     targ:Tensor,     # targets
     ignore_index:int # the class index to ignore
 ) -> Tensor:
     "Return a mask of the targets whose class is not `ignore_index`"
-    if not targ.is_floating_point(): targ = targ.long()   # in 8 bits, -100 would equal 156
+    if targ.dtype in _small_integers: targ = targ.long()   # in 8 bits, -100 would equal 156
     return targ!=ignore_index
 
 def _count_targets(yb, ignore_index=None):
