@@ -306,8 +306,8 @@ def _find_skipped_prefixes(module, model):
 def has_settings(
     module:nn.Module # a module
 ) -> bool:
-    "Return whether `module` is one of PyTorch's losses, whose buffers are constants such as class weights"
-    return type(module).__module__=='torch.nn.modules.loss'
+    "Return whether `module` is a loss of PyTorch or learnkit, whose buffers are constants such as class weights"
+    return isinstance(module, nn.modules.loss._Loss) and is_from_library(module)
 
 # %% ../../nbs/optim/28_inventory.ipynb #bb149f8c
 def load_outside_model(

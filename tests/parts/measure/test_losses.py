@@ -333,3 +333,15 @@ def test_other_errors_are_not_changed():
     class Own(nn.Module):
         def forward(self, p, t): raise RuntimeError('mine')
     assert not hasattr(raised(BaseLoss(Own), p3, c3), '__notes__')
+
+@pytest.mark.parametrize('cls', [nn.CrossEntropyLoss, CrossEntropyLossFlat, FocalLoss, FocalLossFlat, LabelSmoothingCrossEntropy, LabelSmoothingCrossEntropyFlat])
+def test_class_weights_are_settings_that_a_file_does_not_change(cls, tmp_path):
+    "Those of `FocalLoss` were saved, so an older file put them in place of the ones that were passed"
+    from learnkit.all import DataLoaders, Learner
+    from learnkit.optim.inventory import state_outside_model
+    data = [(torch.randn(4, 3), torch.tensor([0,1,2,0]))]
+    old,new = (Learner(DataLoaders(data, data), nn.Linear(3, 3), cls(weight=torch.tensor([1.,2.,n])), path=tmp_path) for n in (3.,9.))
+    assert state_outside_model(old)=={}
+    old.save('x')
+    new.load('x')
+    assert getattr(new.loss_func, 'func', new.loss_func).weight[-1]==9
