@@ -105,13 +105,14 @@ class TorchMetric(Metric):
         first,*others = gathered
         return first.merge_state(others).compute()
 
-# %% ../../nbs/measure/40_metric_adapters.ipynb #c8c14638
+# %% ../../nbs/measure/40_metric_adapters.ipynb #c8c14636
 def _find_torchmetrics(metric):
     "Return the metrics of torchmetrics that `metric` is or contains, such as the one in a wrapper, by prefix of name"
     if not hasattr(metric, 'named_modules'): return {}
     parts = {name:m for name,m in metric.named_modules() if hasattr(m, '_defaults')}
     return {f'{name}.'.lstrip('.'):m for name,m in parts.items()}
 
+# %% ../../nbs/measure/40_metric_adapters.ipynb #c8c14638
 def _read_states(metric): return {name:getattr(metric, name) for name in metric._reductions}
 
 def _write_states(metric, states, count):

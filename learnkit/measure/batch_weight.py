@@ -148,7 +148,7 @@ def _sum_class_weights(yb, weight, ignore_index):
     t,is_counted = t.long(),select_counted(t, ignore_index)   # an index of 8 bits would be a mask
     return (weight[t*is_counted]*is_counted).sum()
 
-# %% ../../nbs/measure/00_batch_weight.ipynb #f3b2d0b5
+# %% ../../nbs/measure/00_batch_weight.ipynb #f3b2d0b4
 def _apply_rule(f, yb): return f(*yb)
 
 def _get_own_rule(f):
@@ -160,6 +160,7 @@ def _get_own_rule(f):
 
 def _count_lengths(yb): return find_bs(yb[-1:])   # CTC has one target length for each sample
 
+# %% ../../nbs/measure/00_batch_weight.ipynb #f3b2d0b5
 def make_weight_rule(
     loss_func:Any,             # a loss function, a model that computes its own loss, or a metric function
     ignore_index:int|None=None # the class index to ignore; None: that of `loss_func`

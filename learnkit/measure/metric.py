@@ -103,6 +103,14 @@ class Metric:
         self.reset()
         vars(self).update(state)
 
+# %% ../../nbs/measure/15b_metric.ipynb #132940d1
+def copy_value(
+    v:Any # a number or a tensor
+) -> Any:
+    "Return a copy of a tensor, which its owner may change before it is read, such as a parameter; else `v` itself"
+    if not isinstance(v, Tensor): return v
+    return v.detach().clone()
+
 # %% ../../nbs/measure/15b_metric.ipynb #132940d2
 def snake_name(
     f:Callable # a function, a `partial` of one, or a callable object
@@ -110,13 +118,6 @@ def snake_name(
     "Return the name of a function, or the class name of an object in `snake_case`"
     f = unwrap_partial(f)
     return getattr(f, '__name__', None) or camel2snake(type(f).__name__)
-
-def copy_value(
-    v:Any # a number or a tensor
-) -> Any:
-    "Return a copy of a tensor, which its owner may change before it is read, such as a parameter; else `v` itself"
-    if not isinstance(v, Tensor): return v
-    return v.detach().clone()
 
 @explaining
 def add_metric_note(

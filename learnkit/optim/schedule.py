@@ -243,6 +243,9 @@ class Warmup:
         if pos<self.warm-1e-9: return self.top*(pos/self.warm)
         return self.next(min(1., max(0., pos-self.warm)/(1-self.warm)))
 
+# %% ../../nbs/optim/20b_warmup.ipynb #20173463
+def _follow_with(sched, warm): return sched   # whatever the length of the warm-up
+
 # %% ../../nbs/optim/20b_warmup.ipynb #20173464
 def warmup_const(
     lr:float|list,     # the learning rate; a list has one for each parameter group
@@ -258,8 +261,6 @@ def warmup_lin(
 ) -> dict:               # name of a hyperparameter -> schedule
     "Return the schedule with a linear warm-up, and then a linear decay"
     return {'lr':Warmup(warm, lr, partial(_follow_with, SchedLin(lr, lr_end)))}
-
-def _follow_with(sched, warm): return sched   # whatever the length of the warm-up
 
 @check_args
 def warmup_poly(
@@ -316,6 +317,7 @@ def wsd(
     decay = check_fraction('decay', decay, what='the length of the decay')
     return {'lr':Warmup(warm, lr, partial(_make_stable_decay, SchedNo(lr, lr), shape(lr, lr_min), decay))}
 
+# %% ../../nbs/optim/20b_warmup.ipynb #e044ae8c
 def _make_stable_decay(stable, final, decay, warm):
     "Return the schedules `stable` and `final` in turn; `decay` and `warm` are fractions of the training"
     if warm+decay>1: raise ValueError(
