@@ -165,6 +165,7 @@ class SpikeDetection(Callback):
 
     def load_state_dict(self, state):
         super().load_state_dict(state)
+        self.losses = self.losses[-self.window:]   # the run may have had a longer window
         self.ranked = sorted(self.losses)
 
     def _find_limit(self):
@@ -333,7 +334,11 @@ class RollBackOnNaN(Callback):
         weights,base = split_state(learn)
         self.good_state = deepcopy(dict(
             model=weights, base=base, beside=state_outside_model(learn), opt=opt_state(learn),
-            loss=learn.loss, epoch=learn.epoch, cbs={cb.key:cb.state_dict() for cb in self._find_cbs_to_restore()}))
+            loss=learn.loss, epoch=learn.epoch, cbs=self._collect_states()))
+
+    def _collect_states(self):
+        "Return the states of the callbacks to restore, and of this one, which has the scale of the learning rates"
+        return {cb.key:cb.state_dict() for cb in (self, *self._find_cbs_to_restore())}
 
     def _find_cbs_to_restore(self):
         "Return the callbacks to restore: the Recorder, and all but observers, which keep a record of what happened"
@@ -347,6 +352,7 @@ class RollBackOnNaN(Callback):
         "Restore the last good state, lower the learning rate, warn; end the fit without such a state or at the limit"
         learn,self.flag = self.learn,None
         outcome = 'The last good weights are restored'
+        scale = self.scale   # by which the current learning rates are multiplied
         if self._has_finite_start():
             outcome = 'There are no earlier weights to restore, so the weights stay'
             self._skip()
@@ -354,10 +360,11 @@ class RollBackOnNaN(Callback):
             good_state = self._read_newest() if self.source=='checkpoint' else self.good_state
             if good_state is None: self._stop(', and there are no good weights to restore')
             self._restore(good_state)
+            scale = self._find_scale(good_state)
         self.n += 1
         if self.n>self.at_most: self._stop(f', after rolling back {self.at_most} times')
         self.scale *= self.factor
-        self._scale_lrs(self.factor)
+        self._scale_lrs(self.scale/scale)
         why,self.spike = self._describe_cause(),None
         text = f'T{why[1:]}{learn._position}. {outcome}'
         if self.scale!=1: text += f', and the learning rate is multiplied by {self.scale:g}'
@@ -392,6 +399,12 @@ class RollBackOnNaN(Callback):
         for cb in learn.cbs:
             if accumulates(cb): cb.before_zero_grad()   # the batches that it had counted have no gradients now
         learn.loss = good_state.get('loss', torch.zeros_like(learn.loss))
+
+    def _find_scale(self, good_state):
+        "Return the scale by which this callback had multiplied the restored learning rates"
+        own = good_state['cbs'].get(self.key, {})   # a checkpoint without this callback has none
+        has_scaled = own.get('written')==[h['lr'] for h in self.learn.opt.hypers]   # no schedule has set them since
+        return own['scale'] if has_scaled else 1.
 
     def _scale_lrs(self, factor):
         hypers = self.learn.opt.hypers

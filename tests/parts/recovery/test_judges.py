@@ -78,6 +78,21 @@ def test_a_rollback_drops_accumulated_gradients(source, bad, tmp_path):
     rest = fitted(data[seen['at']+1:], GradientAccumulation('4ba'), Callback(before_fit=load), n_epoch=1)
     assert same(learn, rest)
 
+@pytest.mark.parametrize('schedule', [False, True])
+@pytest.mark.parametrize('source', ['memory','checkpoint'])
+@pytest.mark.filterwarnings('ignore:The training loss is nan')
+def test_each_rollback_lowers_the_learning_rate(source, schedule, tmp_path):
+    "Also from the same good state; without a schedule the second rollback used to restore the rate of the first"
+    seen = []
+    def see(cb): seen.append((cb.learn.opt.hypers[0]['lr'], cb.learn.roll_back_on_nan.scale))
+    def set_lr(cb): cb.learn.opt.set_hyper('lr', .1)
+    cbs = [Callback(after_pred=see), *[Callback(before_batch=set_lr)]*schedule]
+    saver = CheckpointCallback('2ba', folder=tmp_path)
+    back = RollBackOnNaN('1ba', source=source, at_most=9)
+    fitted(batches(n=12, nan=[24, 32, 72]), back, *cbs, *[saver]*(source=='checkpoint'), n_epoch=1)
+    assert [scale for _,scale in seen]==[1.]*4 + [.5] + [.25]*5 + [.125]*2
+    assert [lr for lr,_ in seen]==pytest.approx([.1*scale for _,scale in seen])
+
 @pytest.mark.parametrize('acc', [False,True])
 @pytest.mark.parametrize('split', splitters)
 @pytest.mark.filterwarnings('ignore:The loss is nan')

@@ -130,6 +130,14 @@ def test_resumed(kill, tmp_path):
     assert again.spike_detection.state_dict()==whole.spike_detection.state_dict() and again.spike_detection.seen==2
     assert again.model.w==whole.model.w and again.train_steps==whole.train_steps
 
+def test_resumed_with_a_shorter_window():
+    "Only the losses of the new window count; the older ones used to stay among the ranked ones for good"
+    before,after = SpikeDetection(window=60),SpikeDetection(window=20)
+    for loss in range(50): before._add_loss(float(loss))
+    after.load_state_dict(before.state_dict())
+    for loss in 3., 7.: after._add_loss(loss)
+    assert after.losses==[*range(32, 50), 3., 7.] and after.ranked==sorted(after.losses)
+
 @pytest.mark.parametrize('kw', [dict(k=0.), dict(k=-1), dict(window=19), dict(window=25.5), dict(k='x')])
 def test_bad_settings(kw):
     with pytest.raises((ValueError,TypeError), match=next(iter(kw))): SpikeDetection(**kw)
