@@ -95,13 +95,20 @@ def data_objects(
     if not isinstance(dl, DataLoader): parts['loader'] = dl
     return objects_in(**parts)
 
+# %% ../../nbs/data/52_parts.ipynb #e7f8ee9d
+def is_dense(
+    v:Any # anything
+) -> bool:
+    "Return whether `v` is a tensor whose values can be read by position: not sparse, nested, quantized or on meta"
+    if not isinstance(v, torch.Tensor) or v.layout is not torch.strided: return False
+    return not (v.is_nested or v.is_quantized or v.is_meta)
+
 # %% ../../nbs/data/52_parts.ipynb #e7f8ee9e
 def is_small_tensor(
     v:Any # anything
 ) -> bool:
-    "Return whether `v` is a dense tensor of at most 1000 elements that is not on the meta device"
-    if not isinstance(v, torch.Tensor) or v.layout is not torch.strided: return False
-    return v.numel()<=1000 and not v.is_meta
+    "Return whether `v` is a dense tensor of at most 1000 elements"
+    return is_dense(v) and v.numel()<=1000
 
 def is_small_array(
     v:Any # anything

@@ -221,7 +221,8 @@ from ..loop.dispatcher import Dispatcher
 # %% ../../nbs/data/30b_contents.ipynb #db51ab33
 def _drop_repeated(t):
     "Return a view of `t` without the elements that `expand` has repeated"
-    if t.layout is not torch.strided or 0 not in t.stride(): return t
+    if t.layout is not torch.strided or t.is_nested: return t
+    if 0 not in t.stride(): return t
     index = [slice(1) if stride==0 else slice(None) for stride in t.stride()]
     return t[tuple(index)]
 

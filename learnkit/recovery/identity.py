@@ -26,6 +26,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from ..data.modules import get_model
 from ..data.nested import is_listy, leaves
+from ..data.parts import is_dense
 from ..data.process import class_before_sharding, distributed_sampler, gather_objects, num_shards
 from ..learner.learner import Learner
 from ..loop.callback import runs_in
@@ -49,26 +50,27 @@ def short_hash(
 def first_values(
     v:Any # a tensor, or anything else
 ) -> Any:
-    "Return the first 64 values of a tensor; return other objects unchanged"
-    if not isinstance(v, torch.Tensor): return v
+    "Return the first 64 values of a dense tensor; return other objects unchanged"
+    if not is_dense(v): return v
     return v.flatten()[:64].tolist()
 
 def entry_values(
     v:Any # an entry of a sequence: a tensor, an array, nested values
 ) -> list:
     "Return the values of an entry to compare, at most the first 64 of each tensor or array"
-    if isinstance(v, torch.Tensor): return first_values(v)
+    if isinstance(v, torch.Tensor): return [*leaves(first_values(v))]
     is_numpy = hasattr(v, 'flatten') and hasattr(v, 'tolist')
     if is_numpy: v = v.flatten()[:64].tolist()
     return [*map(first_values, leaves(v))]
 
 # %% ../../nbs/recovery/10_identity.ipynb #c5664b09
 def hash_entries(
-    o:Any,   # a tensor, an array, or a sequence
+    o:Any,   # a dense tensor, an array, a sequence, or a pandas Series
     n:int=32 # how many entries to compare, evenly spread
 ) -> str|None:
     "Return a hash of the length and some entries of `o`, or None if an entry is not a number, a string or the like"
-    entries = [entry_values(o[i]) for i in _spread_positions(len(o), n)]
+    rows = getattr(o, 'iloc', o)   # a Series itself is indexed by label
+    entries = [entry_values(rows[i]) for i in _spread_positions(len(o), n)]
     is_comparable = isinstance(o, torch.Tensor) or _are_plain(chain.from_iterable(entries))
     if not is_comparable: return None
     return short_hash(repr((len(o), entries)))
@@ -85,7 +87,8 @@ def _are_plain(values):
 def is_array(
     v:Any # anything
 ) -> bool:
-    "Return whether `v` is a tensor or an array with at least one dimension"
+    "Return whether `v` is a dense tensor or an array with at least one dimension"
+    if isinstance(v, torch.Tensor): return is_dense(v) and v.ndim>0
     names = 'shape','dtype','tolist'
     return all(hasattr(v, name) for name in names) and len(v.shape)>0
 
@@ -249,6 +252,7 @@ def describe(
     "Describe `o` in one line: a value by itself, a function by name and closure, another object by class and arguments"
     if o is None or isinstance(o, plain): return hide_secrets(repr(o))
     if is_array(o): return f'{type(o).__name__}{tuple(o.shape)} {hash_entries(o)}'
+    if isinstance(o, torch.Tensor) and not is_dense(o): return name_of(type(o))
     if hasattr(o, 'item') and hasattr(o, 'dtype'): return repr(o.item())   # a single number of an array
     if isinstance(o, (Mapping,set,frozenset)) or is_listy(o): return describe_container(o, depth)
     if isinstance(o, functions): return describe_function(o, depth)

@@ -215,3 +215,35 @@ def test_the_validation_batch_size_may_change_with_the_number_of_processes(tmp_p
     now,path = {**then, 'validation batch size':'16'},tmp_path/'fit-1'/'step-1.pth'
     assert check_identity(path, dict(identity=then, rngs=[0, 1]), now, is_requested=False)=={}
     with pytest.raises(ValueError, match='validation batch size is 16 and was 8'): check_identity(path, dict(identity=then, rngs=[0]), now, is_requested=False)
+
+class Series:
+    "Values by label, as pandas keeps them: a filtered table lacks some labels"
+    dtype,shape = 'int64',(24,)
+    def __init__(self, values): self.values = values
+    @property
+    def iloc(self): return self.values
+    def __len__(self): return len(self.values)
+    def __getitem__(self, label): raise KeyError(label)
+    def tolist(self): return self.values
+
+class Labelled(Dataset):
+    def __init__(self, labels): self.labels,self.x = labels,tensors().tensors[0]
+    def __len__(self): return len(self.x)
+    def __getitem__(self, i): return self.x[i],self.x[i].sum(0, keepdim=True)
+
+parts = dict(
+    series=lambda: Series([*range(24)]), sparse=lambda: torch.eye(24).to_sparse(), csr=lambda: torch.eye(24).to_sparse_csr(),
+    nested=lambda: torch.nested.nested_tensor([torch.zeros(2)]*24), meta=lambda: torch.zeros(24, device='meta'),
+    quantized=lambda: torch.quantize_per_tensor(torch.zeros(24), 1., 0, torch.qint8), list=lambda: [(1, torch.eye(2).to_sparse())]*24)
+
+@pytest.mark.parametrize('name', parts)
+@pytest.mark.filterwarnings('ignore:.*prototype', 'ignore:.*beta', 'ignore:.*deprecated')
+def test_datasets_of_any_values_can_be_saved(name, tmp_path):
+    "Labels in a pandas `Series`, sparse, nested and quantized tensors; each used to end the fit before its first batch"
+    make = lambda: learner(tmp_path, data=Labelled(parts[name]()))
+    with pytest.raises(SystemError): make().fit(1, cbs=Crash(3))
+    learn = make()
+    learn.fit(1, resume='auto')
+    assert learn.train_iter==6 and describe(parts[name]())
+    if name=='series':
+        with pytest.raises(ValueError, match='training data'): learner(tmp_path, data=Labelled(Series([*range(1, 25)]))).fit(1, resume='auto')
