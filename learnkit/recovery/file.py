@@ -76,6 +76,7 @@ from ..data.files import atomic, read_state, to_serializable, with_metadata
 from ..data.locks import copy_mode
 from ..data.process import rank_distrib, team
 from ..loop.signals import critical
+from ..loop.tracebacks import add_note
 from ..optim.base import check_base_format, tensor_checksum
 from .shard_files import read_shards, remove_shards, split_shards, write_shards
 from .state import format_version
@@ -293,19 +294,23 @@ def list_checkpoints(
 
 def newest_checkpoint(
     folder:Path,         # the folder of a fit's checkpoints
-    set_aside:bool=False # rename unreadable checkpoints to `damaged-…`?
+    set_aside:bool=False # rename damaged checkpoints to `damaged-…`?
 ) -> tuple[Path, dict]|tuple[None, None]:
-    "Return path and state of the newest readable checkpoint, or (None, None) without any; warn about unreadable ones"
+    "Return path and state of the newest intact checkpoint, or (None, None) without any; warn about damaged ones"
     for path in list_checkpoints(folder):
         try: return path,read_checkpoint(path)
-        except (ValueError, OSError) as e: text = f'{e}. Using the previous checkpoint instead.'
-        if set_aside: text += f' The unreadable one was renamed to {_set_aside(path).name}.'
+        except (ValueError, FileNotFoundError) as e: text = f'{e}. Using the previous checkpoint instead.'
+        except OSError as e:   # of the disk or the network; the checkpoint may be intact
+            add_note(e, f'{path} could not be read, so the run did not resume. Start it again when the error is '
+                        'corrected, or pass the path of an earlier checkpoint as `resume`.')
+            raise
+        if set_aside: text += f' The damaged one was renamed to {_set_aside(path).name}.'
         warn(text)
     return None,None
 
 # %% ../../nbs/recovery/15b_checkpoint_file.ipynb #2fedc4c5
 def _set_aside(path):
-    "Rename an unreadable checkpoint, its manifest first, so that it is no longer listed; return the new path"
+    "Rename a damaged checkpoint, its manifest first, so that it is no longer listed; return the new path"
     aside = path.with_name(f'damaged-{path.name}')
     renames = (_manifest_path(path), _manifest_path(aside)),(path, aside),(_shards_folder(path), _shards_folder(aside))
     for old,new in renames:

@@ -204,6 +204,20 @@ def test_each_save_is_the_newest_checkpoint(background, tmp_path):
     assert {p.name for p in folder.glob('damaged-*')}=={f'damaged-step-{n}.{e}' for n in ('00000010','00000015','00000020','00000021-final') for e in ('pth','json')} - {f'damaged-step-00000010.{e}' for e in ('pth','json')}
     assert not (folder/'step-00000004.pth').exists()
 
+@pytest.mark.parametrize('error', [PermissionError, TimeoutError, OSError])
+def test_a_checkpoint_that_cannot_be_read_now_stays(error, tmp_path, monkeypatch):
+    "An error of the disk or the network is no damage; such checkpoints used to be set aside, and the run began anew"
+    import learnkit.recovery.file as m
+    with pytest.raises(SystemError): fit(learner(tmp_path/'a', every='5ba'), cbs=Crash(12))
+    folder,opened = tmp_path/'a'/'checkpoints'/'fit-1',m._open_checked
+    before = {p.name for p in folder.iterdir()}
+    def fails(*args): raise error(errno.EIO, 'Input/output error', 'x.pth')
+    monkeypatch.setattr(m, '_open_checked', fails)
+    with pytest.raises(OSError) as e: fit(learner(tmp_path/'a'))
+    assert any('step-00000010.pth could not be read' in note for note in e.value.__notes__) and {p.name for p in folder.iterdir()}==before
+    monkeypatch.setattr(m, '_open_checked', opened)
+    assert_same(end(fit(learner(tmp_path/'straight'))), end(fit(learner(tmp_path/'a'))))
+
 def test_a_link_stays_a_link(tmp_path):
     "Saving through a symlink writes its target; the link used to be replaced by a file"
     (tmp_path/'far').mkdir()
