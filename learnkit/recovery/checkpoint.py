@@ -172,7 +172,7 @@ class CheckpointCallback(Resumable):
         on_exception:bool=False,       # save after an exception too, for inspection (not if the model is sharded)
         background:bool=False,         # write in a thread while training continues, from a copy whose memory is reused
         on_error:str='warn',           # if a checkpoint cannot be written: 'warn' and continue, or 'raise'
-        overwrite:bool=False,          # delete an earlier run's checkpoints? With `resume=path`: those after `path`
+        overwrite:bool=False,          # delete other runs' checkpoints in `folder`, or those after `resume=path`?
         base:str='auto'                # save frozen weights in a 'file', in 'each', or as a 'digest'; 'auto': by size
     ):
         self.base_storage = check_choice('base', base, ('auto','file','each','digest'))
@@ -183,7 +183,7 @@ class CheckpointCallback(Resumable):
         if is_column: self.monitor = Monitor(best)
         self.retention = Retention(keep, n_best, self.monitor)
         self.n_fit,self.identity = 0,None   # number and identity of the current fit
-        self.has_begun = False
+        self.has_begun = False              # is a fit running, in whose folder this callback may write?
         self.base = self.base_name = None   # checksums of weights stored in a separate file, and its name
         self.lock,self.writer = FolderLock(),CheckpointWriter(self.retention, background, on_error)
         self.value:float|None = None   # the monitored value of a validation in this batch; None: there was none
@@ -271,16 +271,19 @@ class CheckpointCallback(Resumable):
 
     def after_fit(self):
         learn = self.learn
+        if not self.has_begun: return   # an earlier callback cancelled the fit in its `before_fit`
         if not self.finished and learn.n_epoch: self.save(learn.epoch+1, 0, '-final', finished=True)
         record_fit(learn, self.root, self.n_fit, ended_folder=self.folder, seed=self.seed)
 
     def after_exception(self):
         learn = self.learn
+        if not self.has_begun: return   # the folder may belong to another run
         self._add_note()
         if self.on_exception and not _has_shards(learn):   # saving shards would wait for the other processes
             self.save(learn.epoch, learn.iter or 0, '-exception', prefix='exception-', error=repr(learn.exc))
 
     def cleanup(self):
+        self.has_begun = False
         try: self.writer.close()
         finally: self.lock.release()
 
@@ -402,7 +405,6 @@ class CheckpointCallback(Resumable):
         "Add a note to the exception: the run's position, and the checkpoint from which the run can resume"
         self.writer.wait()
         learn,old = self.learn,list_checkpoints(self.folder)
-        if not self.has_begun: return   # an error before the fit began
         last = f"The last checkpoint is {old[0]}: `fit(..., resume='auto')` resumes from it." if old else \
                'There is no checkpoint yet.'
         add_note(learn.exc, f'The fit ended{learn._position}. {last}')

@@ -1,6 +1,7 @@
 """A run that is killed at any point and resumed ends like an uninterrupted one: weights, optimizer, history and random
 numbers are the same, bit for bit."""
 import random, subprocess, sys, warnings
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np, pytest, torch
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, TensorDataset, WeightedRandomSampler
 
-from learnkit.all import Adam, AvgMetric, Callback, L, Learner, NonFiniteCheck, Recorder, TrainEvalCallback, get_random_states, set_random_states, set_seed
+from learnkit.all import Adam, AvgMetric, Callback, CancelFit, L, Learner, NonFiniteCheck, Recorder, TrainEvalCallback, get_random_states, set_random_states, set_seed
 from learnkit.recovery.checkpoint import CheckpointCallback
 from learnkit.data.seeded import SeededLoader
 from learnkit.callbacks.intervals import Every
@@ -362,6 +363,24 @@ def test_resume_from_an_older_checkpoint(tmp_path):
     with pytest.raises(SystemError): make(overwrite=True).fit(5, cbs=Crash(3*PER+1), resume=old)
     assert checkpoint_info(list_checkpoints(folder)[0])['train_iter']==3*PER
     assert_same(before, end(fit(make(), 5)))
+
+@pytest.mark.parametrize('how', ['raises','another raises','cancelled'])
+def test_a_fit_that_does_not_begin_writes_nothing(how, tmp_path):
+    """A fit that ends in `before_fit` neither writes nor deletes checkpoints; with `on_exception=True` it used to delete
+    those of the run that owns the folder, and if cancelled it saved an end of the previous fit"""
+    learn = learner(tmp_path, every='2ba', keep=None)
+    learn.fit(1)
+    files = {p:p.read_bytes() for p in learn.checkpoint.folder.iterdir()}
+    def stop(cb): raise CancelFit if how=='cancelled' else SystemError
+    if how=='raises':
+        with pytest.raises(ValueError, match='of an earlier run'): learner(tmp_path, keep=1, on_exception=True).fit(1)
+    else:
+        learn.checkpoint.on_exception = True
+        first = Callback(before_fit=stop)
+        first.order = -1000
+        with suppress(SystemError): learn.fit(2, cbs=first)
+    assert {p:p.read_bytes() for p in learn.checkpoint.folder.iterdir()}==files
+    assert [p.name for p in learn.checkpoint.folder.parent.iterdir()]==['fit-1']
 
 def test_epoch_10_comes_after_epoch_9(tmp_path):
     "Also if no batch was trained in between"
