@@ -164,9 +164,9 @@ def find_in_all(
 def find_checkpoint(
     folder:Path,      # the folder of the run's checkpoints
     resume:Any,       # 'auto' for the newest, or the path of a checkpoint
-    overwrite:bool    # may later checkpoints be deleted?
+    overwrite:bool    # may checkpoints that would mix with those of the run be deleted?
 ) -> tuple[Path|None, dict|None, list[Path]]:
-    "Return path and state to resume from, or None for both, and later checkpoints; raise ValueError for a bad `resume`"
+    "Return path and state to resume from, or None for both, and checkpoints to delete; raise ValueError if not allowed"
     if not isinstance(resume, str|Path|StorePath): raise TypeError(
         f"`resume` must be 'auto', or the path of a checkpoint, not {resume!r}")
     where = folder if resume=='auto' else as_path(resume)
@@ -181,6 +181,8 @@ def _find_here(folder, resume, overwrite):
         return path,state,[]
     path = as_path(resume)
     state = read_checkpoint(path)
+    is_of_this_run = path.parent.resolve()==folder.resolve()
+    if not is_of_this_run: return path,state,earlier_checkpoints(folder, overwrite)
     return path,state,later_checkpoints(folder, path, state, overwrite)
 
 # %% ../../nbs/recovery/20b_resume.ipynb #9e42f7c7

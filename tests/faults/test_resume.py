@@ -364,6 +364,22 @@ def test_resume_from_an_older_checkpoint(tmp_path):
     assert checkpoint_info(list_checkpoints(folder)[0])['train_iter']==3*PER
     assert_same(before, end(fit(make(), 5)))
 
+def test_resume_from_a_checkpoint_of_another_folder(tmp_path):
+    "Earlier checkpoints of a different run in the folder would mix with those of this run; they used to stay unnoticed"
+    make = lambda name, **kwargs: learner(tmp_path/name, every='2ba', keep=None, **kwargs)
+    folders = {}
+    for name,n in dict(a=9, b=5).items():
+        learn = make(name)
+        folders[name] = tmp_path/name/'checkpoints'/'fit-1'
+        with pytest.raises(SystemError): fit(learn, cbs=Crash(n))
+    start,names = list_checkpoints(folders['a'])[0],sorted(p.name for p in folders['b'].iterdir())
+    with pytest.raises(ValueError, match='has checkpoints of an earlier run'): make('b').fit(EPOCHS, resume=start)
+    assert sorted(p.name for p in folders['b'].iterdir())==names
+    learn = make('b', overwrite=True)
+    learn.fit(EPOCHS, resume=start)
+    assert min(checkpoint_info(p)['train_iter'] for p in list_checkpoints(folders['b']))==10
+    assert_same(end(fit(make('a'))), end(learn))
+
 @pytest.mark.parametrize('how', ['raises','another raises','cancelled'])
 def test_a_fit_that_does_not_begin_writes_nothing(how, tmp_path):
     """A fit that ends in `before_fit` neither writes nor deletes checkpoints; with `on_exception=True` it used to delete
