@@ -135,6 +135,7 @@ class CheckpointWriter:
         finally: self.stage.clear()
 
 # %% ../../nbs/recovery/25b_checkpoint.ipynb #c2f4c2c4
+from contextlib import ExitStack
 from typing import Any
 
 from fastcore.basics import store_attr
@@ -284,8 +285,10 @@ class CheckpointCallback(Resumable):
 
     def cleanup(self):
         self.has_begun = False
-        try: self.writer.close()
-        finally: self.lock.release()
+        with ExitStack() as stack:   # each is called, even if another one fails
+            stack.callback(self.lock.release)
+            stack.callback(self.writer.close)
+            self.end_data()
 
     def _resume(self, resume):
         "Restore the newest checkpoint, if any, or the checkpoint at `resume`; return the checkpoints to remove"
@@ -299,7 +302,7 @@ class CheckpointCallback(Resumable):
         longer = is_longer(learn, state)
         is_over = was_finished and not longer
         changes = check_identity(path, state, self.identity, is_requested=resume!='auto', is_over=is_over)
-        learn._check_run_state(state)
+        self.check_fits(state)
         self.finished = is_over
         if self.finished and resume=='auto': check_ended(self.folder, self.seed)
         convert_position(learn, state, self.identity)

@@ -66,7 +66,12 @@ class ConstantModules:
     ):
         self.first_objects = {}   # by the id of the module: the module, and the objects in it, which thus stay alive
         for _,m in walk_modules(model):
-            if self._is_constant(m, saved_ids): self.first_objects[id(m)] = m,objects_in(entries_of(m))
+            if self._is_constant(m, saved_ids): self.first_objects[id(m)] = m,self._list_objects(m)
+
+    def _list_objects(self, m):
+        "Return the objects in the module, and for each of its parameters whether it is trained"
+        are_trained = [p is not None and p.requires_grad for p in m._parameters.values()]
+        return [*objects_in(entries_of(m)), *are_trained]
 
     def _is_constant(self, m, saved_ids):
         has_other_tensors = bool(tensors_of(m, saved_ids))
@@ -75,11 +80,17 @@ class ConstantModules:
     def is_still_constant(self,
         m:nn.Module # a module of the model
     ) -> bool:
-        "Return whether the module was constant, still holds the same objects, and has no non-persistent buffers"
+        "Return whether `m` was constant, has the same objects and trained parameters, and no non-persistent buffers"
         if id(m) not in self.first_objects or m._non_persistent_buffers_set: return False
         _,first = self.first_objects[id(m)]
-        now = objects_in(entries_of(m))
+        now = self._list_objects(m)
         return len(now)==len(first) and all(map(is_, now, first))
+
+    def discard(self,
+        o:Any # a module of the model; anything else has no effect
+    ) -> None:
+        "Count the module as one that may change"
+        self.first_objects.pop(id(o), None)
 
 
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
@@ -132,10 +143,11 @@ def pytorchs_attributes(
 
 # %% ../../nbs/recovery/01a_holders.ipynb #9de31b11
 def entries_of(
-    o:Any # an object with attributes, a class, or a container
+    o:Any # an object with attributes, a class, a container, or a parameter
 ) -> dict[str, Any]:
     "Return the values in `o`, except PyTorch's, by attribute, key or index; empty for a container over `max_entries`"
     if isinstance(o, containers): return _list_entries_of_container(o)
+    if isinstance(o, nn.Parameter): return dict(requires_grad=o.requires_grad)
     if isinstance(o, type): return {k:v for k,v in vars(o).items() if not k.startswith('__')}
     managed = pytorchs_attributes(o)
     return {k:v for k,v in vars(o).items() if k not in managed}
@@ -266,8 +278,16 @@ class HolderSearch:
             if m is model or id(m) not in self.seen: new[n] = m
         for m in new.values(): self.seen[id(m)] = m   # all of them first, so that none is added again as an attribute
         for n,m in new.items():
-            if is_constant is not None and is_constant(m): self._add_classes(type(m))
-            else: self._add_holder(m, n, is_saved, depth)
+            if is_constant is not None and is_constant(m):
+                self._add_classes(type(m))
+                continue
+            self._add_holder(m, n, is_saved, depth)
+            self._add_params(m, n, is_saved)
+
+    def _add_params(self, m, name, is_saved):
+        "Add the module's own parameters: whether they are trained may change in a fit"
+        for k,p in m._parameters.items():
+            if p is not None: self._add_entries(p, f'{name}.{k}', is_saved)
 
     def _add_partial(self, f, name, is_saved, depth):
         self.add(f.func, f'{name}.func', is_saved, depth)
@@ -341,6 +361,7 @@ def is_numpy(
 # %% ../../nbs/recovery/01b_hidden_state.ipynb #02c48470
 from collections.abc import Callable
 from warnings import warn
+from weakref import WeakKeyDictionary
 
 from ..data.modules import get_model, one_param
 from ..data.random import check_generator_state, generator_state, set_generator_state
@@ -511,12 +532,17 @@ def can_be_set(
     "Return whether entry `k` of `o` can be set to `v`"
     current = entry_of(o, k)
     if k in pytorchs_attributes(o): return False
+    if isinstance(o, nn.Parameter): return _can_set_requires_grad(o, v)
     if isinstance(o, containers) and k not in entries_of(o): return False
     if isinstance(current, nn.Parameter): return not describe_mismatch(v, current)
     if isinstance(o, tuple):   # the entries are changed in place
         if isinstance(current, torch.Tensor): return not describe_mismatch(v, current)
         return changes_in_place(current)
     return is_state(current)
+
+def _can_set_requires_grad(p, v):
+    if v is True: return p.is_floating_point() or p.is_complex()
+    return v is False
 
 # %% ../../nbs/recovery/01b_hidden_state.ipynb #28234e41
 class Place(NamedTuple):
@@ -531,17 +557,42 @@ def has_own_state_dict(
     "Return whether the class of the optimizer has a `state_dict` of its own, rather than PyTorch's"
     return opt is not None and type(opt).state_dict is not torch.optim.Optimizer.state_dict
 
+# both only of fits in this process
+_first_states = WeakKeyDictionary()   # Learner -> the values before the fits changed them, by name
+_last_states  = WeakKeyDictionary()   # Learner -> the changed values that the last fit left, by name
+
 class HiddenState:
-    "Tracks the values that change from now on and are in no `state_dict` of the model or the loss function"
+    "Tracks the values that a Learner's fits change and that are in no `state_dict` of the model or the loss function"
     def __init__(self,
         learn:Learner # the Learner, in a fit
     ):
         self.learn,self.loss = learn,learn.loss_func
         holders,saved_ids = self.find_holders(),collect_saved_ids(learn)
-        self.first_states = self._copy_states(holders, saved_ids)
+        now = self._copy_states(holders, saved_ids)
+        self.first_states = _first_states[learn] = self._find_first_states(now)
         self.first_fingerprints = self._take_fingerprints(holders, saved_ids)
         self.constant_modules = ConstantModules(get_model(learn.model), saved_ids)
+        self._discard_changed_modules(holders, now)
         self.warned = False
+
+    def _find_first_states(self, now):
+        "Return the values that a new process would begin with: `now`, but without what earlier fits have changed"
+        before,left = _first_states.get(self.learn, {}),_last_states.get(self.learn, {})
+        first = {}
+        for name,v in now.items():
+            was_set_by_fit = name in left and is_equal(v, left[name])
+            if not was_set_by_fit: first[name] = v
+            elif name in before: first[name] = before[name]
+        return first
+
+    def _discard_changed_modules(self, holders, now):
+        "Search the modules that an earlier fit has changed, although they may be constant in this one"
+        for name,v in now.items():
+            if self._is_as_before(name, v): continue
+            at,_,_ = name.rpartition('.')
+            o = self._find_saved_holder(holders, at)
+            if isinstance(o, nn.Parameter): o = self._find_saved_holder(holders, at.rpartition('.')[0])   # its module
+            self.constant_modules.discard(o)
 
     def find_holders(self,
         constant_modules:ConstantModules|None=None # modules of the model to skip while they are constant
@@ -582,9 +633,18 @@ class HiddenState:
         return {k:w for k,w in found.items() if w is not None}
 
     def state_dict(self) -> dict:
-        "Return the values that changed since the fit began, by name; warn once about those that cannot be stored"
+        "Return the values that fits have changed, by name; warn once about those that cannot be stored"
         holders,saved_ids = self.find_holders(self.constant_modules),collect_saved_ids(self.learn)
         self._warn_of_lost(holders, saved_ids)
+        return self._collect_changed(holders, saved_ids)
+
+    def end(self) -> None:
+        "Record the values that the fit has changed; if a fit resumes from an earlier moment, they are reset"
+        holders = self.find_holders(self.constant_modules)
+        _last_states[self.learn] = self._collect_changed(holders, collect_saved_ids(self.learn))
+
+    def _collect_changed(self, holders, saved_ids):
+        "Return copies of the values that fits have changed, by name"
         changed = {}
         for name,v in self._iter_states(holders, saved_ids):
             if self._is_as_before(name, v): continue   # the common case, without a copy
@@ -619,6 +679,13 @@ class HiddenState:
             if o is not None and can_be_set(o, k, v): places[name] = Place(o, k, v)
         return places
 
+    def find_trained(self,
+        state:Any # a result of `state_dict`, perhaps invalid
+    ) -> dict[nn.Parameter, bool]:
+        "Return, for the parameters whose `requires_grad` is in `state`, whether they are trained there"
+        places = self.places(state).values()
+        return {place.o:place.value for place in places if isinstance(place.o, nn.Parameter)}
+
     def _find_saved_holder(self, holders, name):
         "Return the object with this name if checkpoints store its entries, else None"
         holder = holders.get(name)
@@ -640,4 +707,17 @@ class HiddenState:
         if lost: warn(f"the checkpoint has a state for {', '.join(lost)}, which this Learner does not have")
         p = one_param(self.learn.model)
         restorer = Restorer('cpu' if p is None else p.device)
+        self._reset_later_changes(state, restorer)
         for place in places.values(): restorer.set_entry(*place)
+
+    def _reset_later_changes(self, state, restorer):
+        "Reset the values that the last fit has changed after `state` was saved, unless the user has set them since"
+        holders = self.find_holders()
+        for name,v in _last_states.get(self.learn, {}).items():
+            at,_,k = name.rpartition('.')
+            o = self._find_saved_holder(holders, at)
+            if name in state or o is None: continue
+            was_set_since = not is_equal(copy_state(entry_of(o, k)), v)
+            if was_set_since: continue
+            if name in self.first_states: restorer.set_entry(o, k, self.first_states[name])
+            elif not isinstance(o, containers) and k in entries_of(o): delattr(o, k)   # the fit has created it

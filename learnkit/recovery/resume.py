@@ -381,6 +381,7 @@ from copy import copy, deepcopy
 from pathlib import Path
 
 from ..data.files import to_serializable
+from ..learner.create_opt import adopt_params
 from .state import DataPosition
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #a7169b9c
@@ -438,6 +439,12 @@ class Paused:
         return copied
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #f0545bdd
+def set_trained(
+    is_trained:dict # parameter -> is it trained?
+) -> None:
+    "Set `requires_grad` of each parameter"
+    for p,flag in is_trained.items(): p.requires_grad_(flag)
+
 class Resumable(DataPosition):
     "Base class of callbacks that collect everything a run needs to resume from a batch, and restore it"
     acts = 'nothing'
@@ -468,6 +475,25 @@ class Resumable(DataPosition):
         state |= to_serializable(process_states, copy=True)
         return state | dict(identity=self.identity, sessions=self.sessions)
 
+    def adopt_trained_params(self,
+        state:dict # a result of `contents`
+    ) -> None:
+        "Train the parameters that were trained when `state` was saved, so that the optimizer has those of its state"
+        set_trained(self.hidden_state.find_trained(state.get('kept', {})))
+        adopt_params(self.learn, is_running=True)
+
+    def check_fits(self,
+        state:dict # a result of `contents`
+    ) -> None:
+        "Raise ValueError if `state` does not fit this Learner; else train the parameters that were trained there"
+        before = {p:p.requires_grad for p in self.hidden_state.find_trained(state.get('kept', {}))}
+        try:
+            self.adopt_trained_params(state)
+            self.learn._check_run_state(state)
+        except Exception:
+            set_trained(before)
+            raise
+
     def resume_from(self,
         where:Path,    # the checkpoint, for messages
         state:dict,    # a result of `contents`
@@ -477,9 +503,11 @@ class Resumable(DataPosition):
         "Restore a checkpoint in a fit that begins, and set the first epoch; fire `before_` and `after_load_checkpoint`"
         learn = self.learn
         self.has_other_data = any(entry.startswith('training ') for entry in new)
+        self.adopt_trained_params(state)
         self.resume_data(where, state)
         learn('before_load_checkpoint', path=where)
         restore_changed(learn, state, new)
+        self.hidden_state.load_state_dict(state.get('kept', {}))
         self.sessions = state.get('sessions', [])   # older checkpoints have none
         self._find_epoch(state, None if longer else state.get('stop_reason'))
         learn('after_load_checkpoint', path=where)

@@ -428,6 +428,7 @@ class Pausable(_Breakpoints, Resumable):
         another_fit_follows = self.learn.exc is None and self.learn.current_run.next_fit is not None
         self.ends_next_fit = None
         if another_fit_follows: self.ends_next_fit = self._find_pause_of_next_fit()
+        if self.collector is self: self.end_data()
         self.moment = self.collector = self.until = None
         self.pauses_after_batch,self.n_to_ignore = False,0
         super().cleanup()

@@ -418,11 +418,15 @@ class DataPosition(Callback):
         for dl in self.loaders_with_workers: watch_workers(dl, _watch)
         warn_if_inexact(learn)
 
+    def end_data(self) -> None:
+        "Record what the fit has changed, when it ends: a fit that resumes from an earlier moment must reset it"
+        if self.hidden_state is not None: self.hidden_state.end()
+
     def resume_data(self,
         path:Path, # the checkpoint's path
         state:dict # the state of the run; it is restored again when its epoch begins
     ) -> None:
-        "Restore the hidden states and the position in the data from `state`; raise ValueError if they do not fit"
+        "Restore the position in the data from `state`; raise ValueError if it or the hidden states do not fit"
         self._check_skipped(path, state)
         loader = self._wrap_loader(self.learn.dls.train)   # now, because a finished fit has no further epoch
         place = own_place(state)
@@ -433,7 +437,7 @@ class DataPosition(Callback):
         except (ValueError, TypeError, LookupError, AttributeError) as e: raise ValueError(
             f'{path} cannot be resumed here: its position belongs to other data, or to an older learnkit ({e}). '
             'Resume with the data of the run.') from e
-        self.hidden_state.load_state_dict(state.get('kept', {}))
+        self.hidden_state.places(state.get('kept', {}))   # raises now, before anything is restored
         self.saved_data_state = state.get('parts')   # `_begin_data_state` loads it
         self._begin_data_state(loader)
         self.resume_state = state if state['done'] else None   # between epochs there is nothing to skip

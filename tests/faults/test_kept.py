@@ -2,6 +2,7 @@
 generators of the model, the data, the transforms and the `collate_fn`. A resumed run ends like an uninterrupted one."""
 import random, warnings
 from collections import deque
+from contextlib import suppress
 from functools import partial
 
 import numpy as np, pytest, torch
@@ -13,6 +14,7 @@ from toys import few
 pytestmark = few(3, 5)   # of the cases of each test; all with LEARNKIT_SWEEP=1
 from learnkit.all import Adam, Callback, Learner, MixUp, Recorder, TrainEvalCallback, set_seed
 from learnkit.recovery.checkpoint import CheckpointCallback
+from learnkit.recovery.file import newest_checkpoint
 from test_resume import Crash, equal
 
 torch.set_num_threads(1)
@@ -269,3 +271,98 @@ def test_edited_arguments_of_the_script_are_used(tmp_path):
     learn = learner(2., .3)
     learn.fit(2, resume=max(first.checkpoint.folder.glob('*.pth')))
     assert learn.loss_func.pos_weight==2. and learn.model[0].p==.3
+
+# an interrupted fit that is resumed in the same process, whose values the fit has changed
+
+class Late(nn.Linear):
+    "A layer that changes from its `first`th batch on: an attribute, one that it creates, a list, a buffer"
+    created = 0
+    def __init__(self, first):
+        super().__init__(4, 1)
+        self.first,self.counted,self.listed = first,0,[0]
+        self.register_buffer('mean', torch.zeros(()), persistent=False)
+    def forward(self, x):
+        if self.training: self.first -= 1
+        if self.training and self.first<0:
+            self.counted += 1; self.created += 1; self.listed[0] += 1; self.mean += 1
+        return super().forward(x)/(1+self.counted+self.created+self.listed[0]+self.mean)
+
+@pytest.mark.parametrize('every,kill,also', [('3ba',5,None), ('1ba',5,8), ('3ba',7,11), ('1ep',8,11)])
+def test_resumed_in_the_same_process(every, kill, also, tmp_path):
+    "Values that the fit changed after its checkpoint are reset, and checkpoints contain them for another process"
+    def make(path):
+        torch.manual_seed(0)
+        learn = Learner((DataLoader(tensors(), BS, shuffle=True),), Late(3), nn.MSELoss(), lr=.05, path=path, cbs=CheckpointCallback(every))
+        return learn.remove_cb(learn.progress)
+    def fit(learn, crash=None):
+        with learn.no_logging(), suppress(SystemError): learn.fit(2, resume='auto', cbs=[Crash(crash)]*(crash is not None))
+        return learn
+    straight,learn = fit(make(tmp_path/'a')),fit(make(tmp_path/'b'), kill)
+    if also is not None:
+        fit(learn, also)
+        learn = make(tmp_path/'b')   # another process
+    fit(learn)
+    assert equal(straight.model.state_dict(), learn.model.state_dict()) and straight.train_iter==learn.train_iter==12
+    assert straight.model.counted==learn.model.counted==9 and straight.model.listed==learn.model.listed
+
+def test_a_value_set_since_the_fit_stays(tmp_path):
+    learn = Learner((DataLoader(tensors(), BS),), nn.Sequential(Late(2), nn.Dropout(.5)), nn.MSELoss(), path=tmp_path, cbs=CheckpointCallback('9ep'))
+    learn.remove_cb(learn.progress)
+    with learn.no_logging(), pytest.raises(SystemError): learn.fit(2, resume='auto', cbs=Crash(4))
+    path = learn.checkpoint.folder
+    learn.checkpoint.save(0, 0)
+    with learn.no_logging(): learn.fit(1)
+    seen = []
+    learn.model[0].counted,learn.model[1].p = 50,.1
+    def see(cb): seen.append((learn.model[0].counted, learn.model[1].p))
+    with learn.no_logging(): learn.fit(1, resume=newest_checkpoint(path)[0], cbs=Callback(before_train=see))
+    assert seen[0]==(2, .1)   # the checkpoint has `counted`, but not `p`
+
+def test_a_replay_repeated_from_one_moment(tmp_path):
+    "Each try begins with the values of that moment; a second one used to begin with those that the first had left"
+    def make(*cbs):
+        torch.manual_seed(0)
+        learn = Learner((DataLoader(tensors(), BS, shuffle=True),), Late(2), nn.MSELoss(), lr=.05, path=tmp_path, cbs=cbs)
+        return learn.remove_cb(learn.progress)
+    learn = make(CheckpointCallback('9ba'))
+    with learn.no_logging(): learn.fit(1)
+    learn = make()
+    learn.logger = lambda row: None
+    learn.replay(tmp_path, 1)
+    moment,losses = learn.paused,[]
+    for _ in range(3):
+        learn.paused = moment
+        losses.append(learn.resume(4)['loss'])
+    assert len({*losses})==1 and learn.model.counted==3
+
+# parameters that become trained, or frozen, in the middle of a run
+
+freezes = dict(
+    thaw=lambda learn: learn.model[0].requires_grad_(True), freeze=lambda learn: learn.model[0].requires_grad_(False),
+    opt_freezes=lambda learn: learn.freeze(), opt_thaws=lambda learn: learn.unfreeze())
+
+@pytest.mark.parametrize('every,kill', [('1ep',8), ('2ba',9), ('2ba',3)])
+@pytest.mark.parametrize('splits', [False, True])
+@pytest.mark.parametrize('how', freezes)
+def test_which_parameters_are_trained_is_resumed(how, splits, every, kill, tmp_path):
+    "A resumed run trains the layers that a callback has unfrozen before; it used to train them no more, in silence"
+    def make(path):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 1))
+        if how=='thaw': model[0].requires_grad_(False)
+        learn = Learner((DataLoader(tensors(), BS, shuffle=True),), model, nn.MSELoss(), Adam, lr=.05, path=path, cbs=CheckpointCallback(every))
+        if splits: learn.splitter = lambda m: [[*m[0].parameters()], [*m[1].parameters()]]
+        if splits and how=='opt_thaws': learn.freeze()
+        return learn.remove_cb(learn.progress)
+    def fit(learn, *cbs):
+        def act(cb):
+            if learn.epoch==1: freezes[how](learn)
+        with learn.no_logging(), warnings.catch_warnings():
+            warnings.simplefilter('ignore')   # with one group, `freeze` freezes nothing
+            learn.fit(3, resume='auto', cbs=[Callback(before_epoch=act), *cbs])
+        return learn
+    straight = fit(make(tmp_path/'a'))
+    with pytest.raises(SystemError): fit(make(tmp_path/'b'), Crash(kill))
+    resumed = fit(make(tmp_path/'b'))
+    assert equal(straight.model.state_dict(), resumed.model.state_dict()) and equal(straight.opt.state_dict(), resumed.opt.state_dict())
+    assert [p.requires_grad for p in straight.model.parameters()]==[p.requires_grad for p in resumed.model.parameters()]
