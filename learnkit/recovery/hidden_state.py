@@ -710,6 +710,17 @@ class HiddenState:
         self._reset_later_changes(state, restorer)
         for place in places.values(): restorer.set_entry(*place)
 
+    def reset_buffers(self,
+        state:dict # from `state_dict`
+    ) -> None:
+        "Set the buffers that are in no `state_dict` to their values in `state`, or to the first ones"
+        values = {**self.first_states, **state}
+        tensors = {name:v for name,v in values.items() if isinstance(v, torch.Tensor)}
+        restorer = Restorer('cpu')
+        for place in self.places(tensors).values():
+            is_buffer = isinstance(place.o, nn.Module) and place.k in place.o._buffers
+            if is_buffer: restorer.set_entry(*place)
+
     def _reset_later_changes(self, state, restorer):
         "Reset the values that the last fit has changed after `state` was saved, unless the user has set them since"
         holders = self.find_holders()

@@ -218,6 +218,8 @@ class SpikeDetection(Callback):
 from copy import deepcopy
 from typing import Any
 
+from torch.nn.parameter import is_lazy
+
 from ..callbacks.accumulate import opt_params
 from ..callbacks.intervals import Every
 from ..data.modules import get_model
@@ -229,7 +231,7 @@ from ..loop.run import evaluating
 from ..loop.words import observes, own_attr
 from ..measure.finite import has_nan, nan_flag, weights_finite, why_not_finite
 from ..optim.base import load_weights, split_state
-from ..optim.inventory import (load_opt_state, load_outside_model, named_params, opt_state,
+from ..optim.inventory import (load_opt_state, load_outside_model, named_buffers, named_params, opt_state, put_buffers,
     state_outside_model, trained_modules)
 from ..optim.steps import accumulates
 from .file import list_checkpoints, read_checkpoint
@@ -332,9 +334,16 @@ class RollBackOnNaN(Callback):
             return
         learn,self.good_state = self.learn,None   # free the old copy first: there may not be memory for two
         weights,base = split_state(learn)
+        beside = state_outside_model(learn)
+        buffers = self._find_buffers_outside({*weights, *base, *beside})
         self.good_state = deepcopy(dict(
-            model=weights, base=base, beside=state_outside_model(learn), opt=opt_state(learn),
+            model=weights, base=base, beside=beside, buffers=buffers, opt=opt_state(learn),
             loss=learn.loss, epoch=learn.epoch, cbs=self._collect_states()))
+
+    def _find_buffers_outside(self, names):
+        "Return the buffers that are not among `names`, such as those that are not persistent, by name"
+        buffers = named_buffers(self.learn).items()
+        return {name:b.detach() for name,b in buffers if name not in names and not is_lazy(b)}
 
     def _collect_states(self):
         "Return the states of the callbacks to restore, and of this one, which has the scale of the learning rates"
@@ -391,6 +400,8 @@ class RollBackOnNaN(Callback):
         with evaluating(learn):   # the state may be from a moment when the optimizer was in evaluation mode
             load_weights(get_model(learn.model), good_state['model'], good_state.get('base', {}))
             load_outside_model(learn, good_state.get('beside', {}))
+            if self.source=='checkpoint': self.saver.hidden_state.reset_buffers(good_state.get('kept', {}))
+            else: put_buffers(learn, good_state['buffers'])
             load_opt_state(learn, deepcopy(good_state['opt']))   # the optimizer keeps and modifies the loaded tensors
         learn.opt.zero_grad()
         for cb in self._find_cbs_to_restore():

@@ -78,6 +78,30 @@ def test_a_rollback_drops_accumulated_gradients(source, bad, tmp_path):
     rest = fitted(data[seen['at']+1:], GradientAccumulation('4ba'), Callback(before_fit=load), n_epoch=1)
     assert same(learn, rest)
 
+class Centred(nn.Module):
+    "A classifier that keeps an average of its inputs in a buffer, which a NaN batch makes NaN"
+    def __init__(self, persistent):
+        super().__init__()
+        self.lin = nn.Linear(4, 3).double()
+        self.register_buffer('mean', torch.zeros(4).double(), persistent=persistent)
+    def forward(self, x):
+        if self.training: self.mean = .9*self.mean+.1*x.mean(0)
+        return self.lin(x-self.mean)
+
+@pytest.mark.parametrize('persistent', [False, True])
+@pytest.mark.parametrize('source,every', [('memory','3ba'), ('checkpoint','2ba'), ('checkpoint','9ba')])
+@pytest.mark.filterwarnings('ignore:The training loss is nan')
+def test_a_rollback_restores_all_buffers(source, every, persistent, tmp_path):
+    "Buffers outside of the `state_dict` used to stay NaN, so that each further loss was NaN and the fit ended"
+    torch.manual_seed(1)
+    data,saver = batches(n=12, nan=[40]),CheckpointCallback(every, folder=tmp_path)
+    def save(cb):
+        if cb.learn.train_iter==1: cb.learn.checkpoint.save(0, 1)
+    cbs = [RollBackOnNaN('3ba', source=source), saver, Callback(after_step=save)]
+    learn = Learner(DataLoaders(data, None), Centred(persistent), ce, opt_func=SGD, lr=.1, cbs=cbs)
+    with learn.no_bar(), learn.no_logging(): learn.fit(1)
+    assert learn.roll_back_on_nan.n==1 and learn.train_iter==12 and learn.model.mean.isfinite().all()
+
 @pytest.mark.parametrize('schedule', [False, True])
 @pytest.mark.parametrize('source', ['memory','checkpoint'])
 @pytest.mark.filterwarnings('ignore:The training loss is nan')
