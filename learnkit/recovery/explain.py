@@ -203,8 +203,11 @@ class LayerNorms(Callback):
 
     def after_pred(self):
         learn = self.learn
-        while self.hooks: self.hooks.pop().remove()
+        self._remove_hooks()
         self.batch_records[learn.train_iter] = dict(lr=[h['lr'] for h in learn.opt.hypers], nan=self.first_nan)
+
+    def _remove_hooks(self):
+        while self.hooks: self.hooks.pop().remove()
 
     def before_backward(self): self.scale = loss_scale(self.learn.cbs)   # before the scaler changes it
 
@@ -226,7 +229,7 @@ class LayerNorms(Callback):
             updates[name] = _norm(map(torch.sub, params, self.old_params[name]))
         step['update'] = updates
 
-    def cleanup(self): self.after_pred()
+    def cleanup(self): self._remove_hooks()
 
 class UnclippedNorm(Callback):
     "Records the norm of the gradient before it is clipped"
