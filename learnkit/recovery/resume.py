@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from math import isnan
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 from warnings import warn
 
 from ..callbacks.monitor import Monitor
@@ -32,21 +33,27 @@ class Retention:
         folder:Path # the folder of the checkpoints
     ) -> list[tuple[float, Path]]:
         "Return (value, path) of the `n_best` best checkpoints, best first; [] without `monitor`; warn of bad manifests"
-        if self.monitor is None: return []
-        known = []
-        for path in list_checkpoints(folder):
-            value = self._read_value(path)
-            if value is not None: known.append((value, path))
-        known.sort(key=itemgetter(0), reverse=not self.monitor.is_lower_better)
-        return known[:self.n_best]
+        known,_ = self._read_values(folder)
+        return self._choose_best(known)
 
-    def _read_value(self, path) -> float|None:
-        try: value = checkpoint_info(path).get('value')
-        except (ValueError, OSError) as e:
-            warn(f'{e}. This checkpoint is not counted among the best.')
-            return None
-        if not isinstance(value, (int,float)) or isnan(value): return None
-        return value
+    def _read_values(self, folder):
+        "Return (value, path) of the checkpoints with a value, and the paths of those that cannot be read now"
+        known,unread = [],[]
+        if self.monitor is None: return known,unread
+        for path in list_checkpoints(folder):
+            try: value = checkpoint_info(path).get('value')
+            except ValueError as e: warn(f'{e}. This checkpoint is not counted among the best.')
+            except OSError as e:
+                warn(f'{e}. This checkpoint is kept, but not counted among the best.')
+                unread.append(path)
+            else:
+                if is_value(value): known.append((value, path))
+        return known,unread
+
+    def _choose_best(self, known):
+        if not known: return []
+        ranked = sorted(known, key=itemgetter(0), reverse=not self.monitor.is_lower_better)
+        return ranked[:self.n_best]
 
     def is_best(self,
         folder:Path,       # the folder of the checkpoints
@@ -64,8 +71,9 @@ class Retention:
     ) -> None:
         "Delete the checkpoints that are among neither the newest nor the best, and the remains of interrupted saves"
         paths = list_checkpoints(folder)
-        best = [path for _,path in self.find_best(folder)]
-        to_keep = {saved, *best, *self._list_newest(paths)}
+        known,unread = self._read_values(folder)
+        best = [path for _,path in self._choose_best(known)]
+        to_keep = {saved, *best, *unread, *self._list_newest(paths)}   # `unread` may have the best
         for p in paths:
             if p not in to_keep: remove_checkpoint(p)
         complete = {p.stem for p in paths}
@@ -79,6 +87,12 @@ class Retention:
         newest = {}
         for p in paths: newest.setdefault(train_iter_of(p), p)   # the first of several after the same batch
         return [*newest.values()][:self.keep]
+
+def is_value(
+    v:Any # an entry of a manifest
+) -> bool:
+    "Return whether `v` is a number by which checkpoints can be ranked; False for NaN"
+    return isinstance(v, (int,float)) and not isnan(v)
 
 # %% ../../nbs/recovery/20b_resume.ipynb #b4f67ce9
 from collections.abc import Callable

@@ -174,6 +174,18 @@ def test_values_that_are_not_numbers_are_not_among_the_best(tmp_path):
     r.prune(tmp_path)
     assert [(v,p.name[-5]) for v,p in r.find_best(tmp_path)]==[(.2,'3'), (.4,'4')]
 
+@pytest.mark.parametrize('error,kept', [(OSError, True), (ValueError, False)])
+def test_a_best_checkpoint_that_cannot_be_read_now_stays(error, kept, tmp_path, monkeypatch):
+    "An error of the disk or the network while the values are read used to delete the best checkpoint; damage still does"
+    import learnkit.recovery.resume as m
+    for i,v in enumerate([.1, .5, .4], 1): write_checkpoint(dict(epoch=i, done=0, train_iter=i), tmp_path/f'step-{i:08}.pth', value=v)
+    def fails(path):
+        if path.stem=='step-00000001': raise error('cannot be read')
+        return checkpoint_info(path)
+    monkeypatch.setattr(m, 'checkpoint_info', fails)
+    with pytest.warns(UserWarning, match='not counted among the best'): Retention(1, 1, Monitor('valid_loss', 'min')).prune(tmp_path)
+    assert (tmp_path/'step-00000001.pth').exists()==kept and len(list_checkpoints(tmp_path))==1+kept
+
 # retention
 
 def positions(learn): return [p.stem for p in list_checkpoints(learn.checkpoint.folder)]
