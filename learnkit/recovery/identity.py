@@ -286,7 +286,11 @@ def batch_size_and_drop_last(
     return getattr(batches, 'batch_size', None),getattr(batches, 'drop_last', None)
 
 # %% ../../nbs/recovery/10_identity.ipynb #41d0799c
-def _describe_loader(which, dl):
+def describe_loader(
+    which:str, # 'training' or 'validation'
+    dl:Any     # the loader
+) -> dict[str, str|None]:
+    "Return the entries of an identity that describe a loader and its dataset"
     ds = getattr(dl, 'dataset', dl)
     size,drop_last = batch_size_and_drop_last(dl)
     n_shards = _get_num_shards(dl)
@@ -348,8 +352,8 @@ def _describe_schedule(f): return [describe(f(i/8)) for i in range(9)]
 @patch
 def _identity(self:Learner) -> dict[str, str|None]:
     "Return a description, by name, of each part that identifies this run; call this in `before_fit`"
-    texts = _describe_loader('training', self.dls.train)
-    if self.dls.valid is not None: texts |= _describe_loader('validation', self.dls.valid)
+    texts = describe_loader('training', self.dls.train)
+    if self.dls.valid is not None: texts |= describe_loader('validation', self.dls.valid)
     texts |= _describe_model(get_model(self.model))
     texts['loss'] = describe(self.loss_func)
     texts |= _describe_optimizer(self.opt)

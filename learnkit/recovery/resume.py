@@ -393,9 +393,11 @@ def check_ended(
 # %% ../../nbs/recovery/20c_resumable.ipynb #152edd43
 from copy import copy, deepcopy
 from pathlib import Path
+from warnings import warn
 
 from ..data.files import to_serializable
 from ..learner.create_opt import adopt_params
+from .identity import describe, describe_differences, describe_loader
 from .state import DataPosition
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #a7169b9c
@@ -459,6 +461,9 @@ def set_trained(
     "Set `requires_grad` of each parameter"
     for p,flag in is_trained.items(): p.requires_grad_(flag)
 
+# parts of a run that a callback may replace, by the first word of their entries in the identity
+_parts = dict(training='training data', loss='loss function')
+
 class Resumable(DataPosition):
     "Base class of callbacks that collect everything a run needs to resume from a batch, and restore it"
     acts = 'nothing'
@@ -469,6 +474,39 @@ class Resumable(DataPosition):
     identity:Any = None   # what identifies the run: see `Learner._identity`
     sessions:list = []    # each start of the run: see `describe_session`
     finished = False      # was the resumed run finished?
+    first_ids:dict = {}        # the `id` of each part of `_parts` when the fit began
+    first_identity:dict = {}   # the identity of the resumed run when that run began
+    replaced:list = []         # the parts that the resumed run had replaced before the checkpoint
+
+    def begin_data(self) -> None:
+        "Reset the position to the start of the data, and remember which data and loss function the fit begins with"
+        super().begin_data()
+        self.first_ids,self.replaced = {part:id(self._find_part(part)) for part in _parts},[]
+
+    def _find_part(self, part): return self.learn.loss_func if part=='loss' else self.learn.dls.train
+
+    def _find_replaced(self):
+        "Return the parts that have been replaced in this fit"
+        others = [part for part in _parts if id(self._find_part(part))!=self.first_ids[part]]   # usually none
+        return [part for part in others if self._differs(part, self.identity)]
+
+    def _differs(self, part, identity):
+        "Return whether a part differs from that in `identity`"
+        now = dict(loss=describe(self.learn.loss_func))
+        if part=='training': now = describe_loader(part, self.learn.dls.train)
+        return bool(describe_differences({entry:identity.get(entry) for entry in now}, now))
+
+    def before_train(self):
+        super().before_train()
+        self._warn_of_first_parts()
+
+    def _warn_of_first_parts(self):
+        "Warn of each part that the run had replaced before the checkpoint, if the resumed run has the first one again"
+        replaced,self.replaced = self.replaced,[]
+        for part in replaced:
+            if not self._differs(part, self.first_identity): warn(
+                f'the run had replaced its {_parts[part]} before this checkpoint, but the resumed run has the first '
+                'one again. Assign it in `before_epoch` of each epoch, depending on `learn.epoch`.')
 
     def contents(self,
         epoch:int,       # the epoch to resume in
@@ -487,7 +525,7 @@ class Resumable(DataPosition):
         state['parts'] = None if self.data_state is None else self.data_state.state_dict(self.done_in_pass(n_done))
         state['kept'] = to_serializable(self.hidden_state.state_dict(), 'kept')
         state |= to_serializable(process_states, copy=True)
-        return state | dict(identity=self.identity, sessions=self.sessions)
+        return state | dict(identity=self.identity, sessions=self.sessions, replaced=self._find_replaced())
 
     def adopt_trained_params(self,
         state:dict # a result of `contents`
@@ -523,6 +561,8 @@ class Resumable(DataPosition):
         restore_changed(learn, state, new)
         self.hidden_state.load_state_dict(state.get('kept', {}))
         self.sessions = state.get('sessions', [])   # older checkpoints have none
+        self.first_identity = state.get('identity', {})
+        self.replaced = [part for part in _parts if part in state.get('replaced', [])]
         self._find_epoch(state, None if longer else state.get('stop_reason'))
         learn('after_load_checkpoint', path=where)
 

@@ -366,3 +366,34 @@ def test_which_parameters_are_trained_is_resumed(how, splits, every, kill, tmp_p
     resumed = fit(make(tmp_path/'b'))
     assert equal(straight.model.state_dict(), resumed.model.state_dict()) and equal(straight.opt.state_dict(), resumed.opt.state_dict())
     assert [p.requires_grad for p in straight.model.parameters()]==[p.requires_grad for p in resumed.model.parameters()]
+
+# data and losses that are replaced in the middle of a run
+
+def replace_once(learn, new):
+    if learn.epoch==1: new(learn)
+def replace_in_each(learn, new):
+    if learn.epoch>=1: new(learn)
+
+def new_data(learn): learn.dls.train = DataLoader(tensors(lambda x: 2*x.sum(1, keepdim=True)), BS, shuffle=True)
+def new_loss(learn): learn.loss_func = nn.L1Loss()
+
+@pytest.mark.parametrize('every', ['1ep','2ba'])
+@pytest.mark.parametrize('new,what', [(new_data,'training data'), (new_loss,'loss function')])
+@pytest.mark.parametrize('replace', [replace_once, replace_in_each])
+def test_what_a_run_has_replaced_is_named(replace, new, what, every, tmp_path):
+    "A callback that replaces the data or the loss once does it no more in a resumed run; that used to be silent"
+    def make(path):
+        torch.manual_seed(0)
+        learn = Learner((DataLoader(tensors(), BS, shuffle=True),), nn.Linear(4, 1), nn.MSELoss(), lr=.05, path=path, cbs=CheckpointCallback(every))
+        return learn.remove_cb(learn.progress)
+    def fit(learn, *cbs):
+        def act(cb): replace(learn, new)
+        with learn.no_logging(): learn.fit(3, resume='auto', cbs=[Callback(before_epoch=act), *cbs])
+        return learn
+    straight = fit(make(tmp_path/'a'))
+    with pytest.raises(SystemError): fit(make(tmp_path/'b'), Crash(15))
+    with warnings.catch_warnings(record=True) as w:
+        warnings.simplefilter('always')
+        resumed = fit(make(tmp_path/'b'))
+    is_named = any(f'replaced its {what}' in str(o.message) for o in w)
+    assert is_named==(replace is replace_once) and equal(straight.model.state_dict(), resumed.model.state_dict())!=is_named
