@@ -26,7 +26,8 @@ class Stage:
 
     def clear(self) -> None:
         "Free the memory of all copies"
-        self.free_copies,self.used_copies,self.copy_event = {},{},None
+        self.free_copies,self.used_copies = {},{}
+        self.copy_events = {}   # GPU -> the end of the last copy from it
 
     def begin(self) -> None:
         "Begin a save, whose copies may overwrite those of the previous save"
@@ -40,16 +41,16 @@ class Stage:
         mesh,placements = getattr(t, 'device_mesh', None),getattr(t, 'placements', None)
         key = t.dtype,t.shape,t.stride(),t.device,mesh,placements
         free_copies = self.free_copies.get(key)
-        if free_copies: copy = free_copies.pop(0).copy_(t, non_blocking=True)
+        if free_copies: copy = free_copies.pop(0).copy_(t, non_blocking=t.is_cuda)   # others have no event to wait for
         elif t.is_cuda and mesh is None: copy = _create_pinned_like(t).copy_(t, non_blocking=True)
         else: copy = t.to('cpu', copy=True)
-        if t.is_cuda: self.copy_event = torch.cuda.current_stream(t.device).record_event()
+        if t.is_cuda: self.copy_events[t.device] = torch.cuda.current_stream(t.device).record_event()
         self.used_copies.setdefault(key, []).append(copy)
         return copy
 
     def wait(self) -> None:
-        "Wait until the copies of tensors on a GPU are complete"
-        if self.copy_event is not None: self.copy_event.synchronize()
+        "Wait until the copies of tensors on GPUs are complete"
+        for event in self.copy_events.values(): event.synchronize()
 
 # %% ../../nbs/recovery/25a_checkpoint_writer.ipynb #0d100519
 def _create_pinned_like(t): return torch.empty_like(t, device='cpu', pin_memory=True)
