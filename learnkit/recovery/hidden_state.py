@@ -540,6 +540,7 @@ def can_be_set(
         return changes_in_place(current)
     return is_state(current)
 
+# %% ../../nbs/recovery/01b_hidden_state.ipynb #d1c2a008
 def _can_set_requires_grad(p, v):
     if v is True: return p.is_floating_point() or p.is_complex()
     return v is False

@@ -231,8 +231,8 @@ from ..loop.run import evaluating
 from ..loop.words import observes, own_attr
 from ..measure.finite import has_nan, nan_flag, weights_finite, why_not_finite
 from ..optim.base import load_weights, split_state
-from ..optim.inventory import (load_opt_state, load_outside_model, named_buffers, named_params, opt_state, put_buffers,
-    state_outside_model, trained_modules)
+from ..optim.inventory import (load_opt_state, load_outside_model, named_buffers, named_params, opt_state,
+    put_buffers, state_outside_model, trained_modules)
 from ..optim.steps import accumulates
 from .file import list_checkpoints, read_checkpoint
 from .resume import find_in_all
