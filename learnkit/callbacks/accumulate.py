@@ -206,8 +206,8 @@ from collections.abc import Callable
 from functools import partial
 from math import ceil
 
-from ..data.batch import is_batch_object, select_samples
-from ..data.nested import apply, is_record, record_values, to_concat
+from ..data.batch import is_batch_object
+from ..data.nested import apply, is_array, is_record, map_record, to_concat
 from ..data.process import to_detach
 from ..loop.check import check_args
 from ..loop.events import event
@@ -222,27 +222,27 @@ event.register('after_micro_batch', 'the gradient of the micro-batch is computed
 
 # %% ../../nbs/callbacks/20b_micro_batch.ipynb #ffdd734d
 def split_samples(
-    b:Any,    # a batch: nested tensors, each with the samples along its first dimension, and lists of samples
+    b:Any,    # a batch: nested tensors and arrays, each with the samples along its first dimension
     size:int, # number of samples in a micro-batch
     bs:int    # number of samples in the batch
 ) -> list:    # the micro-batches, nested as the batch; the last one may be smaller
     "Split `b` into micro-batches of `size` samples; raise ValueError for a batch object or tensor not of length `bs`"
-    apply(partial(_check_can_be_split, bs=bs), b)
-    return [select_samples(b, slice(start, start+size), bs, strict=False) for start in range(0, bs, size)]
-
-def _check_can_be_split(t, bs):
-    if is_record(t): apply(partial(_check_can_be_split, bs=bs), record_values(t))
-    elif is_batch_object(t): raise ValueError(
-        f'a {type(t).__name__} cannot be split: write MicroBatch(..., split=f), where f(batch, size) returns a '
-        'list of batches')
-    elif _has_other_length(t, bs): raise ValueError(
-        f'a tensor of shape {tuple(t.shape)} cannot be split, because the batch has {bs} samples: '
-        'write MicroBatch(..., split=f), where f(batch, size) returns a list of batches')
-
-def _has_other_length(t, n):
-    "Return whether `t` is a tensor with a length other than `n`"
-    if not isinstance(t, torch.Tensor) or t.ndim==0: return False
-    return len(t)!=n
+    def cut(t, i):
+        if is_record(t): return map_record(partial(apply, cut, i=i), t)
+        if is_batch_object(t): raise ValueError(
+            f'a {type(t).__name__} cannot be split: write MicroBatch(..., split=f), where f(batch, size) returns a '
+            'list of batches')
+        if not isinstance(t, torch.Tensor): return cut_array(t, i)
+        if not t.ndim: return t
+        if len(t)!=bs: raise ValueError(
+            f'a tensor of shape {tuple(t.shape)} cannot be split, because the batch has {bs} samples: '
+            'write MicroBatch(..., split=f), where f(batch, size) returns a list of batches')
+        return t[i:i+size]
+    def cut_array(o, i):
+        has_samples = is_array(o) and o.shape[:1]==(bs,)
+        if not has_samples: return o
+        return o[i:i+size]
+    return [apply(cut, b, i) for i in range(0, bs, size)]
 
 # %% ../../nbs/callbacks/20b_micro_batch.ipynb #c7bee8e8
 @check_args

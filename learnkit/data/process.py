@@ -369,14 +369,14 @@ def to_detach(
 ) -> Any:
     "Detach the tensors in `b`; if `gather`, concatenate those of all processes; if `cpu`, move them to the CPU"
     def detach(x):
-        if isinstance(x, Tensor): return detach_tensor(x)
-        if is_record(x): return map_record(partial(apply, detach), x)
+        if not isinstance(x, Tensor): return detach_record(x)
+        x = x.detach()
+        if gather: x = maybe_gather(x)
+        if cpu: return x.cpu()
         return x
-    def detach_tensor(t):
-        t = t.detach()
-        if gather: t = maybe_gather(t)
-        if cpu: return t.cpu()
-        return t
+    def detach_record(o):
+        if not is_record(o): return o
+        return map_record(partial(apply, detach), o)
     return apply(detach, b)
 
 # %% ../../nbs/data/15b_sharded.ipynb #b092b207
