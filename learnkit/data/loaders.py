@@ -346,16 +346,15 @@ def _put_in_order(dl, batch_sampler):
 # %% ../../nbs/data/35b_loaders.ipynb #5e700002
 def set_epoch(
     o:Any,    # a loader or a sampler; other objects are ignored
-    epoch:int # the number of the epoch that begins
+    epoch:int, # the number of the epoch that begins
+    seen:frozenset=frozenset() # the ids of objects that lead to `o`: a sampler may refer to a dataset that refers to it
 ) -> None:
     "Call `o.set_epoch(epoch)`; if `o` has no such method, call that of its dataset and of its samplers"
-    waiting,seen = [o],[]
-    while waiting:
-        part = waiting.pop(0)
-        if any(part is other for other in seen): continue   # a dataset may refer to its sampler, which refers to it
-        seen.append(part)
-        if hasattr(part, 'set_epoch'): part.set_epoch(epoch)
-        else: waiting += [getattr(part, name, None) for name in ('dataset','sampler','batch_sampler')]
+    if hasattr(o, 'set_epoch'): return o.set_epoch(epoch)
+    for name in ('dataset','sampler','batch_sampler'):
+        part = getattr(o, name, None)
+        if part is None or id(part) in seen: continue
+        set_epoch(part, epoch, seen | {id(o), id(part)})
 
 # %% ../../nbs/data/35b_loaders.ipynb #5b250002
 _queues:Any = WeakKeyDictionary()   # worker -> the queues between it and the main process
