@@ -261,7 +261,8 @@ class ResumableLoader(GetAttr):
         self.place = state
         if state['done']: return   # the generators are restored after the pass has begun
         self._set_generators(self.generators, state['now'])
-        if self.seeded: self.dl.begin_at(**{**state['seeded'], 'state':None})   # if this fit is finished, for the next
+        has_position = self.seeded and state.get('seeded')   # not if `begin_after` has made the state
+        if has_position: self.dl.begin_at(**{**state['seeded'], 'state':None})   # if this fit is finished, for the next
 
     def begin_after(self,
         n:int # the number of batches to skip
