@@ -14,7 +14,6 @@ import torch
 from torch import nn
 
 from .accumulate import opt_params
-from ..data.modules import get_model
 from ..data.process import group_by_mesh, total_norm, whole
 from ..loop.callback import Callback
 from ..loop.check import check_args
@@ -207,6 +206,7 @@ def _is_plan(plan):
 from fastcore.basics import noop, store_attr
 
 from ..data.batch import shapes
+from ..data.modules import get_model
 from ..data.nested import is_listy
 
 # %% ../../nbs/callbacks/25c_rnn.ipynb #04e831f5
