@@ -111,6 +111,12 @@ def copy_value(
     if not isinstance(v, Tensor): return v
     return v.detach().clone()
 
+def get_loss_func(
+    learn:Any # the Learner, or another object with predictions and targets
+) -> Callable|None:
+    "Return the loss function of `learn`, or None if it has none"
+    return getattr(learn, 'loss_func', None)
+
 # %% ../../nbs/measure/15b_metric.ipynb #132940d2
 def snake_name(
     f:Callable # a function, a `partial` of one, or a callable object
@@ -191,7 +197,7 @@ class AvgMetric(Metric):
     ) -> BatchWeight:
         "Examine the loss function, and return the `BatchWeight` that computes the weights of batches"
         self.weigh,self.kwargs = BatchWeight(learn),{}
-        if self.func: self._adapt_to_loss(getattr(learn, 'loss_func', None))
+        if self.func: self._adapt_to_loss(get_loss_func(learn))
         return self.weigh
 
     def _adapt_to_loss(self, loss_func):

@@ -297,7 +297,7 @@ from torch import Tensor
 from ..data.process import maybe_gather
 from ..loop.check import check_args
 from .batch_weight import ignored_class
-from .metric import Metric, add_metric_note
+from .metric import Metric, add_metric_note, get_loss_func
 
 # %% ../../nbs/measure/35c_overlap.ipynb #96381fb1
 @check_args
@@ -326,7 +326,7 @@ class Overlap(Metric):
 
     def _find_ignored(self, learn):
         "Return the class index that the loss function ignores, or -100"
-        ignored = ignored_class(getattr(learn, 'loss_func', None))
+        ignored = ignored_class(get_loss_func(learn))
         return -100 if ignored is None else ignored
 
     def _count_pixels(self, pred, targ):
