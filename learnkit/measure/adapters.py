@@ -21,7 +21,7 @@ from ..data.nested import apply, is_listy
 from ..data.process import gather_from_shards, num_shards, to_detach
 from ..loop.check import unwrap_partial
 from .accum import skm_to_learnkit
-from .metric import AvgMetric, Metric, add_metric_note, copy_value, merge_states
+from .metric import AvgMetric, Metric, add_metric_note, merge_states
 from .metric import modules_with, snake_name, without_sync
 
 # %% ../../nbs/measure/40_metric_adapters.ipynb #c8c14637
@@ -203,7 +203,7 @@ class AvgColumns(AvgMetric):
         super().reset()
         self.means = [AvgMetric(None, f'{self.name}_{key}') for key in self.keys]
     def add(self, val, n):
-        for mean,v in zip(self.means, self._sort_values(val)): mean.add(copy_value(v), n)
+        for mean,v in zip(self.means, self._sort_values(val)): mean.add(v, n)
     def _sort_values(self, val):
         "Return the numbers in the order of `keys`; raise ValueError for other keys or another number of them"
         if isinstance(val, Mapping):

@@ -104,13 +104,6 @@ class Metric:
         vars(self).update(state)
 
 # %% ../../nbs/measure/15b_metric.ipynb #132940d1
-def copy_value(
-    v:Any # a number or a tensor
-) -> Any:
-    "Return a copy of a tensor, which its owner may change before it is read, such as a parameter; else `v` itself"
-    if not isinstance(v, Tensor): return v
-    return v.detach().clone()
-
 def get_loss_func(
     learn:Any # the Learner, or another object with predictions and targets
 ) -> Callable|None:
@@ -186,8 +179,7 @@ class AvgMetric(Metric):
     def accumulate(self, learn):
         weigh = self.weigh or self.begin(learn)
         try:
-            with torch.no_grad(): val = self.func(learn.pred, *learn.yb, **self.kwargs)
-            self.add(copy_value(val), weigh(learn))
+            with torch.no_grad(): self.add(self.func(learn.pred, *learn.yb, **self.kwargs), weigh(learn))
         except Exception as e:
             add_metric_note(e, self, learn.pred, *learn.yb)
             raise
@@ -211,13 +203,13 @@ class AvgMetric(Metric):
         self.weigh.rule = make_weight_rule(func, loss_setting(self.func, 'ignore_index', ignored))
 
     def add(self,
-        val:Any,           # a number, or a tensor of one element that does not change later: a mean over `n` targets
+        val:Any,           # a number, or a tensor with one element: a mean over `n` targets or samples
         n:int|float|Tensor # the weight of `val`
     ) -> None:
         "Add `val` to the mean, with weight `n`; raise TypeError or ValueError if `val` is not one number"
         if not isinstance(val, Tensor): val = torch.tensor(metric_number(val, self.name), dtype=torch.float64)
         if val.ndim and val.numel()!=1: raise _make_number_error(self.name, val)
-        self.pending.append((val.detach(), n))
+        self.pending.append((val.detach().clone(), n))   # it may change before it is read, such as a parameter
         if len(self.pending)>=1024: self._pack()
 
     def _pack(self):
@@ -343,7 +335,7 @@ class LossMetric(AvgMetric):
         self.attr = attr
     def accumulate(self, learn):
         weigh = self.weigh or self.begin(learn)
-        self.add(copy_value(_get_loss_attr(learn, self.attr)), weigh(learn))
+        self.add(_get_loss_attr(learn, self.attr), weigh(learn))
 
 for _cls in (AvgMetric, AvgLoss, MeanMetric, ValueMetric, LossMetric): check_args(_cls)
 
@@ -402,7 +394,8 @@ def _log(learn, name, value, weight):
     metric = meter.logged.get(name)
     if weight is None: weight = meter.n_samples
     if weight is None: weight = count_samples(learn)
-    if metric is not None: metric.add(copy_value(value), copy_value(weight))
+    if isinstance(weight, torch.Tensor): weight = weight.detach().clone()   # it may change before it is read
+    if metric is not None: metric.add(value, weight)
     elif learn.mode=='fit': raise _make_column_error(name, meter)
 
 def _make_column_error(name, meter):

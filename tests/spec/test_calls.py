@@ -98,19 +98,21 @@ def plain_loop(watch=None):
     return dl.watch
 
 # The costs today, so that an added one is found; raise a number only if the addition is worth it
-# 7 in training replace 20 of torch's around the step; 10 in validation count the targets
-CALLS = dict(training=61, validation=69, prediction=37)
+# 7 in training replace 20 of torch's around the step; 13 in validation count the targets, also those of 8 bits; one for
+# each metric copies its value, which may change before the end of the epoch
+CALLS = dict(training=61, validation=72, prediction=37)
 ONE   = 1700   # `learn.predict` of a sample, with a small margin; 19 hide the bar, which was drawn for each sample
 OPEN  = 81     # the same with a `Predictor`: each further call takes a hundredth of the time of a small model
 # making a Learner and fitting one batch, with a small margin; it was a fifth more before signatures were cached
-START = 2700
+START = 2740
 # an epoch of one training batch and one validation batch; 1,920 when each event was bound again in each phase
 EPOCH = 951
 # a checkpoint of a small network; what each block of a linear layer, a batch norm and a ReLU adds
 SAVE,BLOCK = 3550,660
 FUSED = 52     # a fused step, compiled graph included; 65 when each module's hooks were checked one by one
-# one reads the length of the phase, which a callback may change; one resets the loss, which `after_pred` may set
-LINES = dict(training=143, validation=121)
+# one reads the length of the phase, which a callback may change; one resets the loss, which `after_pred` may set; one
+# begins the `try` that explains a number in place of a loss
+LINES = dict(training=144, validation=125)   # 4 more in validation since targets of 8 bits are compared as integers
 OPS   = dict(detach=1, clone=1)            # the loss is stored without its graph
 
 NEW = len(TRAIN)-14   # events of a batch added since: each costs a call, at most four lines, and a lookup of handlers
@@ -267,7 +269,7 @@ toolkit = dict(accumulate=lambda: UnreadAccumulation(64), clip=lk.GradientClip, 
                mc=lk.MCDropoutCallback, every=lambda: lk.EveryCallback(lambda l: None, '3ba'), on=lambda: lk.OnCallback(lambda l: None, 'after_step', lk.Filter(every=2)), nan=lambda: OnDevice())
 
 # The calls that each adds to a step; a call from here into PyTorch counts as one
-MORE = dict(accumulate=37, clip=13, value=5, micro=238, ema=20, bf16=41, freeze=0, short=2, stop_after=5, mixup=111, last=0, sched=53, torch_sched=34, early=0, save=0, plateau=0,
+MORE = dict(accumulate=37, clip=13, value=5, micro=241, ema=20, bf16=41, freeze=0, short=2, stop_after=5, mixup=115, last=0, sched=53, torch_sched=34, early=0, save=0, plateau=0,
             threshold=0, better=0, stats=56, hooks=56, mc=0, every=6, on=4, nan=12)
 
 @few(8)
