@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/learner/30_create_opt.ipynb #89aa4ec3
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from types import NoneType, SimpleNamespace
@@ -120,8 +121,10 @@ def _list_trained_modules(learn, model): return [model, *modules_of_loss(learn).
 
 # %% ../../nbs/learner/30_create_opt.ipynb #ede8bdfb
 @contextmanager
-def _unfreeze_temporarily(learn):
-    "Unfreeze all groups in a `with` block, as a splitter may skip frozen parameters; then freeze them again"
+def unfreeze_temporarily(
+    learn:Any # the Learner
+) -> Iterator[None]:
+    "Unfreeze all groups in a `with` block, which needs the parameters as the user set them; then freeze them again"
     frozen = getattr(learn.opt, 'frozen_idx', 0)
     if frozen: learn.opt.unfreeze()
     try: yield
@@ -144,7 +147,7 @@ def create_opt(
 ) -> None:
     "Move the model to `learn.device`, set `learn.opt` to a new optimizer for it, and update `learn.lr`"
     move_model(learn.model, learn.device)
-    with _unfreeze_temporarily(learn):
+    with unfreeze_temporarily(learn):
         opt = _make_opt(learn, _make_groups(learn, learn.model))
         _use_opt(learn, opt, _get_recipe(learn))
 
@@ -166,7 +169,7 @@ def adopt_params(
     untrained = _find_untrained(learn)
     if not untrained: return untrained
     if not _has_created_opt(learn): return untrained
-    with _unfreeze_temporarily(learn): _add_missing_params(learn, untrained, is_running)
+    with unfreeze_temporarily(learn): _add_missing_params(learn, untrained, is_running)
     return _find_untrained(learn)
 
 def _has_created_opt(learn):

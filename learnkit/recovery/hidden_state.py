@@ -93,6 +93,7 @@ class ConstantModules:
         self.first_objects.pop(id(o), None)
 
 
+
 # %% ../../nbs/recovery/01a_holders.ipynb #ee59f4a0
 mappings = dict,OrderedDict,defaultdict,Counter
 containers = list,tuple,deque,*mappings
@@ -365,6 +366,7 @@ from weakref import WeakKeyDictionary
 
 from ..data.modules import get_model, one_param
 from ..data.random import check_generator_state, generator_state, set_generator_state
+from ..learner.create_opt import unfreeze_temporarily
 from ..learner.learner import Learner
 from ..learner.save import describe_mismatch
 
@@ -611,10 +613,13 @@ class HiddenState:
     def _get_optimizer(self): return getattr(self.learn.opt, 'opt', None)
 
     def _iter_states(self, holders, saved_ids):
-        "Yield all states that checkpoints can store, by name"
+        "Yield all states that checkpoints can store, by name; a parameter as if no group of the optimizer were frozen"
+        turned_off = getattr(self.learn.opt, '_turned_off', ())   # by freezing, which the optimizer's state stores
         for name,holder in holders.items():
             if not holder.is_saved: continue
-            for k,v in states_in(holder, saved_ids).items(): yield f'{name}.{k}',v
+            states = states_in(holder, saved_ids)
+            if isinstance(holder.o, nn.Parameter) and holder.o in turned_off: states = dict(requires_grad=True)
+            for k,v in states.items(): yield f'{name}.{k}',v
 
     def _copy_states(self, holders, saved_ids):
         "Return copies of all states that checkpoints can store, by name"
@@ -708,8 +713,9 @@ class HiddenState:
         if lost: warn(f"the checkpoint has a state for {', '.join(lost)}, which this Learner does not have")
         p = one_param(self.learn.model)
         restorer = Restorer('cpu' if p is None else p.device)
-        self._reset_later_changes(state, restorer)
-        for place in places.values(): restorer.set_entry(*place)
+        with unfreeze_temporarily(self.learn):
+            self._reset_later_changes(state, restorer)
+            for place in places.values(): restorer.set_entry(*place)
 
     def reset_buffers(self,
         state:dict # from `state_dict`

@@ -396,7 +396,7 @@ from pathlib import Path
 from warnings import warn
 
 from ..data.files import to_serializable
-from ..learner.create_opt import adopt_params
+from ..learner.create_opt import adopt_params, unfreeze_temporarily
 from .identity import describe, describe_differences, describe_loader
 from .state import DataPosition
 
@@ -456,10 +456,14 @@ class Paused:
 
 # %% ../../nbs/recovery/20c_resumable.ipynb #f0545bdd
 def set_trained(
-    is_trained:dict # parameter -> is it trained?
-) -> None:
-    "Set `requires_grad` of each parameter"
-    for p,flag in is_trained.items(): p.requires_grad_(flag)
+    learn:Learner,  # the Learner
+    is_trained:dict # parameter -> is it trained, unless its group is frozen?
+) -> dict:          # the values before
+    "Set `requires_grad` of each parameter; those in frozen groups of the optimizer stay frozen until they are unfrozen"
+    with unfreeze_temporarily(learn):
+        before = {p:p.requires_grad for p in is_trained}
+        for p,flag in is_trained.items(): p.requires_grad_(flag)
+    return before
 
 # parts of a run that a callback may replace, by the first word of their entries in the identity
 _parts = dict(training='training data', loss='loss function')
@@ -531,19 +535,21 @@ class Resumable(DataPosition):
         state:dict # a result of `contents`
     ) -> None:
         "Train the parameters that were trained when `state` was saved, so that the optimizer has those of its state"
-        set_trained(self.hidden_state.find_trained(state.get('kept', {})))
+        self._set_trained(state)
         adopt_params(self.learn, is_running=True)
+
+    def _set_trained(self, state): return set_trained(self.learn, self.hidden_state.find_trained(state.get('kept', {})))
 
     def check_fits(self,
         state:dict # a result of `contents`
     ) -> None:
         "Raise ValueError if `state` does not fit this Learner; else train the parameters that were trained there"
-        before = {p:p.requires_grad for p in self.hidden_state.find_trained(state.get('kept', {}))}
+        before = self._set_trained(state)
         try:
-            self.adopt_trained_params(state)
+            adopt_params(self.learn, is_running=True)
             self.learn._check_run_state(state)
         except Exception:
-            set_trained(before)
+            set_trained(self.learn, before)
             raise
 
     def resume_from(self,

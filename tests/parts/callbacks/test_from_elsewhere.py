@@ -180,14 +180,23 @@ def test_gradual_unfreezing(plan, start):
         if e>=start: assert seen[e]==[i>=now%3 for i in range(3)], (e, plan)
 
 @pytest.mark.parametrize('kill', [1, 3, 4, 6])
-def test_gradual_unfreezing_resumed(kill, tmp_path):
-    def go(folder, *cbs, **kw):
-        learn = mk(2, GradualUnfreezing({0:-1, 1:-2, 3:0}), CheckpointCallback('1ba', folder=folder), *cbs, splitter=layers, opt_func=partial(SGD, momentum=.9))
-        learn.fit(5, slice(.01, .05), **kw)
+@pytest.mark.parametrize('frozen', [False, True], ids=['whole','frozen'])
+@pytest.mark.parametrize('again', [False, True], ids=['anew','again'])
+def test_gradual_unfreezing_resumed(kill, frozen, again, tmp_path):
+    "A run resumes with the groups that were frozen, and unfreezes them later: in a new Learner, or again in the one that was interrupted"
+    def create(folder):
+        learn = mk(2, GradualUnfreezing({1:-2, 3:0} if frozen else {0:-1, 1:-2, 3:0}), CheckpointCallback('1ba', folder=folder),
+                   splitter=layers, opt_func=partial(SGD, momentum=.9))
+        if frozen: learn.freeze()
         return learn
-    whole = go(tmp_path/'a')
-    with pytest.raises(SystemError): go(tmp_path/'b', at('after_batch', throw(SystemError()), lambda cb: cb.learn.training and cb.learn.train_iter==kill, order=200))
-    assert torch.equal(weights(go(tmp_path/'b', resume='auto')), weights(whole))
+    def train(learn, *cbs, **kw): learn.fit(5, slice(.01, .05), cbs=cbs, **kw)
+    whole,killed = create(tmp_path/'a'),create(tmp_path/'b')
+    train(whole)
+    with pytest.raises(SystemError): train(killed, at('after_batch', throw(SystemError()), lambda cb: cb.learn.training and cb.learn.train_iter==kill, order=200))
+    resumed = killed if again else create(tmp_path/'b')
+    train(resumed, resume='auto')
+    assert torch.equal(weights(resumed), weights(whole))
+    assert all(p.requires_grad for p in resumed.model.parameters())
 
 @pytest.mark.parametrize('plan,words', [({0:3}, 'no parameter group 3'), ({0:-4}, 'no parameter group -4')])
 def test_bad_groups(plan, words):
