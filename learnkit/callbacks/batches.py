@@ -165,8 +165,9 @@ def get_current_indices(
     learn:Learner # the Learner, in a batch
 ) -> list|None:
     "Return the indices of the current (micro-)batch that no callback has `excluded`; None if unknown or not integers"
-    if not _are_integers(learn.indices): return None
-    indices = [int(i) for i in learn.indices]
+    indices:Any = learn.indices
+    if not _are_integers(indices): return None
+    indices = [int(i) for i in indices]
     if isinstance(learn.current_run.in_part, slice): indices = indices[learn.current_run.in_part]
     excluded = frozenset().union(*[own_attr(cb, 'excluded', ()) for cb in learn.cbs])
     return [i for i in indices if i not in excluded]

@@ -80,8 +80,8 @@ class ValidateEvery(EveryCallback):
 
     def _count_done_batches(self, learn):
         "Return how many batches of the epoch are done"
-        is_in_train = not self.is_epoch_over and learn.iter is not None
-        return learn.iter+1 if is_in_train else self.n_train_batches
+        if self.is_epoch_over or learn.iter is None: return self.n_train_batches
+        return learn.iter+1
 
     def _get_column_names(self, learn, columns):
         "Return the names of the values in the table, and those in the row"

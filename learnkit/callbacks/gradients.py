@@ -203,6 +203,8 @@ def _is_plan(plan):
     return are_numbers and min(plan)>=0
 
 # %% ../../nbs/callbacks/25c_rnn.ipynb #b3611c02
+from typing import Any
+
 from fastcore.basics import noop, store_attr
 
 from ..data.batch import shapes
@@ -242,7 +244,7 @@ def _get_last_layer(o): return o[-1] if is_listy(o) else o
 class RNNRegularizer(Callback):
     "Adds `alpha`·AR and `beta`·TAR to the loss (Merity et al., 2017); raises ValueError without an `RNNCallback`"
     order,run_valid,modes = RNNCallback.order+1,False,('fit','lr_find')
-    source:RNNCallback|None = None   # the callback that stores the activations, during a run
+    source:Any = None   # the `RNNCallback` that stores the activations, during a run
     def __init__(self,
         alpha:float=0., # weight of AR: the mean square of the activations after dropout
         beta:float=0.   # weight of TAR: the mean square of their differences between time steps, before dropout

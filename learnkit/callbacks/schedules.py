@@ -345,6 +345,7 @@ def _is_amount(name, length):
 import warnings
 from collections.abc import Callable
 from inspect import signature
+from typing import Any
 
 from torch import Tensor
 from torch.optim import Optimizer
@@ -442,10 +443,11 @@ class TorchScheduler(Scheduler):
     def _check_column(self):
         "Raise ValueError if the Recorder has no column for ReduceLROnPlateau"
         columns = getattr(own_attr(self.learn, 'recorder'), 'metric_names', ())
-        if self.monitor in columns: return
-        hint = nearest(self.monitor, columns)
+        name:Any = self.monitor   # not a function
+        if name in columns: return
+        hint = nearest(name, columns)
         if not columns: hint = 'add a `Recorder`, or pass a function of the Learner as `monitor`'
-        raise ValueError(f"there is no column '{self.monitor}' for ReduceLROnPlateau: {hint}")
+        raise ValueError(f"there is no column '{name}' for ReduceLROnPlateau: {hint}")
 
     def _tick_after_epoch(self):
         "Count the optimizer step with the remaining samples of an epoch, which follows the last batch"

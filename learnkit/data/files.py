@@ -533,10 +533,12 @@ def restore_types(
     if isinstance(like, Mapping) and isinstance(state, Mapping): return _restore_entries(state, like)
     are_lists = isinstance(like, (list,tuple)) and isinstance(state, (list,tuple))
     if are_lists and len(like)==len(state): return type(state)([*map(restore_types, state, like)])
-    if type(like) in (set,frozenset) and isinstance(state, list): return type(like)(state)
+    kind:Any = type(like)
+    if kind in (set,frozenset) and isinstance(state, list): return kind(state)
     if is_array(like) and isinstance(state, torch.Tensor): return state.numpy()
-    is_number_of_numpy = type(like).__module__=='numpy' and getattr(like, 'ndim', None)==0
-    if is_number_of_numpy and type(state) in (bool,int,float,complex): return like.dtype.type(state)
+    dtype:Any = getattr(like, 'dtype', None)
+    is_number_of_numpy = kind.__module__=='numpy' and getattr(like, 'ndim', None)==0
+    if is_number_of_numpy and type(state) in (bool,int,float,complex): return dtype.type(state)
     return state
 
 def _restore_entries(state, like):

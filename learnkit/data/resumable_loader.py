@@ -120,8 +120,9 @@ def hash_batch(
 
 def _summarize(o):
     if type(o) in (int,float,str): return o
-    is_dense = isinstance(o, Tensor) and o.layout is torch.strided
-    if is_dense: o = o.detach()
+    if isinstance(o, Tensor):
+        if o.layout is not torch.strided: return type(o).__name__
+        o = o.detach()
     elif not is_array(o) or o.dtype.hasobject: return type(o).__name__
     values = o.reshape(-1)
     step = max(1, ceil(len(values)/256))

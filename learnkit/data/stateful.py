@@ -114,8 +114,10 @@ def restore_position(
     state:Any # a result of its `state_dict`
 ) -> None:
     "Restore the position of `o`; if that fails, raise the error again, with a note that the data may be different"
-    if isinstance(o, IterableDataset): state = restore_types(state, o.state_dict())   # reading it may begin a loader
-    try: o.load_state_dict(state)
+    is_stream = isinstance(o, IterableDataset)   # reading the state of a loader may begin it
+    data:Any = o
+    if is_stream: state = restore_types(state, data.state_dict())
+    try: data.load_state_dict(state)
     except Exception as e:
         add_note(e, f'{type(o).__name__}.load_state_dict failed for the state in the checkpoint. Is this still the '
                     'same data, with the same number of workers?')

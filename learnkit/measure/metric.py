@@ -195,12 +195,13 @@ class AvgMetric(Metric):
     def _adapt_to_loss(self, loss_func):
         "Ignore the same targets as the loss function, and take probabilities if the loss function does"
         ignored  = ignored_class(loss_func)
+        func:Any = self.func
         settings = {}
         if ignored is not None: settings['ignore_index'] = ignored
         if takes_probabilities(loss_func): settings['sigmoid'] = False
-        self.kwargs = {name:v for name,v in settings.items() if takes_argument(self.func, name)}
-        func = partial(self.func, **self.kwargs)   # as it is called, so that its own `batch_weight` gets the same class
-        self.weigh.rule = make_weight_rule(func, loss_setting(self.func, 'ignore_index', ignored))
+        self.kwargs = {name:v for name,v in settings.items() if takes_argument(func, name)}
+        as_called = partial(func, **self.kwargs)   # so that its own `batch_weight` gets the same class
+        self.weigh.rule = make_weight_rule(as_called, loss_setting(func, 'ignore_index', ignored))
 
     def add(self,
         val:Any,           # a number, or a tensor with one element: a mean over `n` targets or samples

@@ -13,7 +13,7 @@ from functools import partial, update_wrapper
 import torch, torch.nn.functional as F
 from torch import Tensor
 
-from ..loop.check import check_args
+from ..loop.check import check_args, func_name
 
 # %% ../../nbs/measure/35a_metrics.ipynb #a6ad827c
 from ..data.batch import flatten_check
@@ -104,7 +104,7 @@ class RootMetric(MeanMetric):
         self.f = f
         update_wrapper(self, f)
     def __call__(self, inp:Tensor, targ:Tensor) -> Tensor: return self.f(inp, targ)
-    def __reduce__(self) -> str: return self.__name__   # pickled by its name, like the function that it replaces
+    def __reduce__(self) -> str: return func_name(self.f)   # pickled by its name, like the function that it replaces
 
 def _compute_square_errors(inp, targ):
     inp,targ = _flatten_and_upcast(inp, targ)
@@ -151,11 +151,11 @@ class Perplexity(AvgLoss):
         self.sums = False   # the mean is needed of losses that are sums, too
         return self.weigh
     def accumulate(self, learn):
-        weigh = self.weigh or self.begin(learn)
-        is_sum = weigh.is_sum and learn.loss is not None
-        if not is_sum: return super().accumulate(learn)
+        weigh:Any = self.weigh or self.begin(learn)
+        loss = learn.loss
+        if loss is None or not weigh.is_sum: return super().accumulate(learn)
         n = weigh(learn)
-        self.add(learn.loss/n, n)
+        self.add(loss/n, n)
     @property
     def value(self) -> float|None:
         mean = super().value

@@ -287,7 +287,8 @@ def clear_opt_state(
     opt:Optimizer # a torch optimizer
 )->None:
     "Reset a torch optimizer's accumulated state: momentum, averages, counts"
-    if hasattr(opt, 'clear_state'): return opt.clear_state()   # hand-written optimizers as one
+    clear = getattr(opt, 'clear_state', None)   # of hand-written optimizers as one
+    if clear is not None: return clear()
     opt.state.clear()
     match_opt_state(opt)
 

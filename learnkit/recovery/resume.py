@@ -52,7 +52,8 @@ class Retention:
 
     def _choose_best(self, known):
         if not known: return []
-        ranked = sorted(known, key=itemgetter(0), reverse=not self.monitor.is_lower_better)
+        monitor:Any = self.monitor   # there is one if values are known
+        ranked = sorted(known, key=itemgetter(0), reverse=not monitor.is_lower_better)
         return ranked[:self.n_best]
 
     def is_best(self,

@@ -106,14 +106,21 @@ class Oracle:
         elif what == 'mute':     self.muted |= {p.name for p in self.cast if p.name == arg}
 
     def add(self, part):
-        "Add a callback: during a fit it is set up at once, and not added if that fails"
+        "Add a callback: during a fit it is set up at once; if that fails, it is removed, and receives its `cleanup`"
         self.cast.append(part)
         if self.mode != 'fit': return
         for ev in ('before_fit', *['before_train'] * self.switched):
+            if part not in self.cast: return   # it has removed itself
             if self.skips(part, ev): continue
             if fly := self.receive(part, ev):
-                self.cast = [p for p in self.cast if p is not part]
+                self.discard(part)
                 return fly
+
+    def discard(self, part):
+        "Remove a callback whose set-up failed; an error in its `cleanup` is only noted"
+        if part not in self.cast: return
+        self.cast = [p for p in self.cast if p is not part]
+        if not self.skips(part, 'cleanup'): self.receive(part, 'cleanup')
 
     def remove(self, name):
         "Remove callbacks one by one; each receives its `cleanup`"
