@@ -22,7 +22,7 @@ demo: $(READY)  ## train on handwritten digits, save, load in a fresh process, p
 	$(PY) nbs/examples/digits.py
 
 # Python compiles learnkit once here, and not in each of the parallel processes.
-test: $(READY)  ## run the notebooks and the tests, but not what is slow: 6 to 7 minutes on two cores
+test: $(READY)  ## run the notebooks and the tests, but not what is slow: 6 minutes on two cores
 	@$(PY) -m compileall -q -j 0 learnkit
 	$(PY) $(TESTS) -m 'not slow'
 

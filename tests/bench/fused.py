@@ -205,9 +205,9 @@ def bench_block(what, make, data, n_tokens, todo, rounds, n):
         _,found = once(fit)
         if torch.allclose(found, expected, rtol=1e-2, atol=1e-3): continue
         raise ValueError(f'the weights of {name} differ from those of the hand-written loop')
-    times = [{name:once(fit)[0] for name,fit in todo.items()} for _ in range(rounds)]
-    base,*_ = spread([seconds['by hand'] for seconds in times])
-    rows = {name:spread([seconds[name]/seconds['by hand'] for seconds in times]) for name in todo if name!='by hand'}
+    def seconds_of(fit): return lambda: once(fit)[0]
+    seconds = {name:seconds_of(fit) for name,fit in todo.items()}
+    base,rows = compare(rounds, seconds.pop('by hand'), **seconds)
     show(f'A step of {what} (AdamW)', f'{base*1e3:.2f} ms, {n_tokens/base:,.0f} tokens a second', rows)
 
 compiling = """
