@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
-from tools import Rows, as_is, cpu, extremes, plain_fit, compare, show, spread, steps, timed, tiny, unseen
+from tools import Rows, as_is, cpu, extremes, plain_fit, compare, show, steps, timed, tiny, unseen
 
 def plain_loop(model, opt, batches):
     for xb,yb in batches:
